@@ -1,0 +1,4 @@
+//! The command line of agentd.
+#![forbid(unsafe_code)]
+
+fn main() {}

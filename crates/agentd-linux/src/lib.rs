@@ -1,0 +1,1 @@
+//! One module per kernel facility: spawn, pidfd, reap, cgroup, mount, capabilities, reboot.

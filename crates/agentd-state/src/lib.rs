@@ -1,0 +1,2 @@
+//! Durable files: timer stamps, generations, atomic and checksummed.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Keys, digests, signatures, the manifest and the verdict.
+#![forbid(unsafe_code)]
