@@ -1,0 +1,5 @@
+//! Calendar expressions, systemd.time(7) "CALENDAR EVENTS".
+
+/// A parsed `OnCalendar` expression with its time zone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CalendarSpec {}

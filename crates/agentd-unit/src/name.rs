@@ -1,0 +1,192 @@
+//! Unit names: `NAME.TYPE`, templates `NAME@.TYPE` and instances `NAME@INSTANCE.TYPE`, systemd.unit(5).
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// The longest name, in bytes, as in systemd (UNIT_NAME_MAX).
+const NAME_MAX: usize = 255;
+
+/// The kind of a unit: the ending of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UnitType {
+    /// Runs processes.
+    Service,
+    /// Starts another unit by the clock.
+    Timer,
+    /// Listens, and starts a service when something comes.
+    Socket,
+    /// Gathers units.
+    Target,
+    /// A branch of the cgroup tree.
+    Slice,
+    /// Watches a path.
+    Path,
+}
+
+impl UnitType {
+    /// All types, in the order in which systemd lists them.
+    pub const ALL: [Self; 6] =
+        [Self::Service, Self::Timer, Self::Socket, Self::Target, Self::Slice, Self::Path];
+
+    /// The ending without its dot.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Service => "service",
+            Self::Timer => "timer",
+            Self::Socket => "socket",
+            Self::Target => "target",
+            Self::Slice => "slice",
+            Self::Path => "path",
+        }
+    }
+}
+
+impl fmt::Display for UnitType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a text is no unit name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnitNameError {
+    /// There is no type ending.
+    #[error("'{0}' has no type; a unit's name ends in .service, .timer, .socket, .target, .slice or .path")]
+    NoType(String),
+    /// Nothing stands before the type, or before the `@`.
+    #[error("'{0}' has nothing before its type")]
+    Empty(String),
+    /// A character that no unit name may have.
+    #[error("'{name}' has the character {character:?}; a unit's name is made of letters, digits and :-_.\\@")]
+    Character {
+        /// The text.
+        name: String,
+        /// The first character that is not allowed.
+        character: char,
+    },
+    /// Longer than 255 bytes.
+    #[error("the name '{}…' is longer than 255 bytes", .0.chars().take(40).collect::<String>())]
+    TooLong(String),
+}
+
+/// A valid unit name. Cheap to clone; ordered by its text.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnitName(Arc<str>);
+
+impl UnitName {
+    /// Checks a full name such as `web.service`.
+    ///
+    /// # Errors
+    /// The first rule that the text breaks.
+    pub fn parse(text: &str) -> Result<Self, UnitNameError> {
+        if text.len() > NAME_MAX {
+            return Err(UnitNameError::TooLong(text.to_owned()));
+        }
+        let allowed = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
+        if let Some(character) = text.chars().find(|c| !allowed(*c)) {
+            return Err(UnitNameError::Character { name: text.to_owned(), character });
+        }
+        let (stem, ending) = text.rsplit_once('.').ok_or_else(|| UnitNameError::NoType(text.to_owned()))?;
+        if !UnitType::ALL.iter().any(|t| t.as_str() == ending) {
+            return Err(UnitNameError::NoType(text.to_owned()));
+        }
+        if stem.is_empty() || stem.starts_with('@') {
+            return Err(UnitNameError::Empty(text.to_owned()));
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// As a person types it: a name without a type is a service, as systemctl has it.
+    ///
+    /// # Errors
+    /// The first rule that the text breaks.
+    pub fn parse_lenient(text: &str) -> Result<Self, UnitNameError> {
+        match Self::parse(text) {
+            Err(UnitNameError::NoType(_)) => Self::parse(&format!("{text}.service")),
+            result => result,
+        }
+    }
+
+    /// The whole name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The type.
+    #[must_use]
+    pub fn unit_type(&self) -> UnitType {
+        let ending = self.0.rsplit('.').next().unwrap_or_default();
+        UnitType::ALL.into_iter().find(|t| t.as_str() == ending).unwrap_or(UnitType::Service)
+    }
+
+    /// The name without its type: `web`, `agent@2` (specifier `%N`, unescaped only where asked).
+    #[must_use]
+    pub fn stem(&self) -> &str {
+        self.0.rsplit_once('.').map_or(&self.0, |(stem, _)| stem)
+    }
+
+    /// What stands before the `@`, or the stem: `agent` (specifier `%p`).
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        self.stem().split_once('@').map_or(self.stem(), |(prefix, _)| prefix)
+    }
+
+    /// What stands after the `@`: `Some("2")` for an instance, `Some("")` for a template.
+    #[must_use]
+    pub fn instance(&self) -> Option<&str> {
+        self.stem().split_once('@').map(|(_, instance)| instance)
+    }
+
+    /// Whether it is a template such as `agent@.service`, which itself never runs.
+    #[must_use]
+    pub fn is_template(&self) -> bool {
+        self.instance() == Some("")
+    }
+
+    /// The template of an instance: `agent@.service` for `agent@2.service`.
+    #[must_use]
+    pub fn template(&self) -> Option<Self> {
+        match self.instance() {
+            Some(instance) if !instance.is_empty() => {
+                Some(Self(format!("{}@.{}", self.prefix(), self.unit_type()).into()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The same name with another type: `web.timer` for `web.service`.
+    #[must_use]
+    pub fn with_type(&self, unit_type: UnitType) -> Self {
+        Self(format!("{}.{unit_type}", self.stem()).into())
+    }
+}
+
+impl fmt::Display for UnitName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for UnitName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for UnitName {
+    type Err = UnitNameError;
+
+    fn from_str(text: &str) -> Result<Self, UnitNameError> {
+        Self::parse(text)
+    }
+}
+
+impl Borrow<str> for UnitName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}

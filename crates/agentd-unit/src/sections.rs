@@ -1,0 +1,380 @@
+//! The typed sections of unit files. One struct a section; each field is one key, named as systemd names it.
+//!
+//! Spans of time are `Option<Duration>`, where `None` is `infinity` (no bound), unless a field says otherwise.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::calendar::CalendarSpec;
+use crate::cron::CronSpec;
+use crate::exec::{ExecCommand, ExecKind};
+use crate::name::UnitName;
+use crate::signal::Signal;
+
+/// `[Unit]`, systemd.unit(5).
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnitSection {
+    /// `Description`: a name for people.
+    pub description: Option<String>,
+    /// `Documentation`: URIs.
+    pub documentation: Vec<String>,
+    /// `Requires`: started too; if one fails to start, so does this; stopped with them.
+    pub requires: BTreeSet<UnitName>,
+    /// `Requisite`: must be active already.
+    pub requisite: BTreeSet<UnitName>,
+    /// `Wants`: started too, whatever comes of it.
+    pub wants: BTreeSet<UnitName>,
+    /// `BindsTo`: as `Requires`, and stops when they leave active for any reason.
+    pub binds_to: BTreeSet<UnitName>,
+    /// `PartOf`: stopped and restarted with them.
+    pub part_of: BTreeSet<UnitName>,
+    /// `Upholds`: kept running while this one is active.
+    pub upholds: BTreeSet<UnitName>,
+    /// `Conflicts`: never at the same time.
+    pub conflicts: BTreeSet<UnitName>,
+    /// `Before`: order only.
+    pub before: BTreeSet<UnitName>,
+    /// `After`: order only.
+    pub after: BTreeSet<UnitName>,
+    /// `OnFailure`: started once when this one fails for good.
+    pub on_failure: BTreeSet<UnitName>,
+    /// `OnSuccess`: started when this one becomes inactive after success.
+    pub on_success: BTreeSet<UnitName>,
+    /// `PropagatesReloadTo`: reloaded with this one.
+    pub propagates_reload_to: BTreeSet<UnitName>,
+    /// `ReloadPropagatedFrom`: the same edge from the other end.
+    pub reload_propagated_from: BTreeSet<UnitName>,
+    /// `PropagatesStopTo`: stopped when this one is.
+    pub propagates_stop_to: BTreeSet<UnitName>,
+    /// `StopPropagatedFrom`: the same edge from the other end.
+    pub stop_propagated_from: BTreeSet<UnitName>,
+    /// `DefaultDependencies`: order after `basic.target`, stop at `shutdown.target`; default yes.
+    pub default_dependencies: bool,
+    /// `StopWhenUnneeded`: stop when no active unit needs it; default no.
+    pub stop_when_unneeded: bool,
+    /// `RefuseManualStart`: only as a dependency; default no.
+    pub refuse_manual_start: bool,
+    /// `RefuseManualStop`: only as a dependency; default no.
+    pub refuse_manual_stop: bool,
+    /// `StartLimitIntervalSec`: default 10 s; zero switches the limit off.
+    pub start_limit_interval: Duration,
+    /// `StartLimitBurst`: default 5; zero switches the limit off.
+    pub start_limit_burst: u32,
+}
+
+impl Default for UnitSection {
+    fn default() -> Self {
+        let none = BTreeSet::new;
+        Self {
+            description: None,
+            documentation: Vec::new(),
+            requires: none(),
+            requisite: none(),
+            wants: none(),
+            binds_to: none(),
+            part_of: none(),
+            upholds: none(),
+            conflicts: none(),
+            before: none(),
+            after: none(),
+            on_failure: none(),
+            on_success: none(),
+            propagates_reload_to: none(),
+            reload_propagated_from: none(),
+            propagates_stop_to: none(),
+            stop_propagated_from: none(),
+            default_dependencies: true,
+            stop_when_unneeded: false,
+            refuse_manual_start: false,
+            refuse_manual_stop: false,
+            start_limit_interval: Duration::from_secs(10),
+            start_limit_burst: 5,
+        }
+    }
+}
+
+/// `[Install]`, systemd.unit(5).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct InstallSection {
+    /// Whether the file has the section at all: then the unit counts as enabled unless told otherwise.
+    pub present: bool,
+    /// `WantedBy`: these want this unit.
+    pub wanted_by: BTreeSet<UnitName>,
+    /// `RequiredBy`: these require this unit.
+    pub required_by: BTreeSet<UnitName>,
+    /// `UpheldBy`: these uphold this unit.
+    pub upheld_by: BTreeSet<UnitName>,
+    /// `Alias`: other names.
+    pub alias: BTreeSet<UnitName>,
+    /// `Enabled`: `false` says no to what `[Install]` means.
+    pub enabled: Option<bool>,
+}
+
+/// `Type`, systemd.service(5): when the service counts as started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ServiceType {
+    /// As soon as the process is there.
+    #[default]
+    Simple,
+    /// Once the program is executed.
+    Exec,
+    /// When it says `READY=1`.
+    Notify,
+    /// When it has ended.
+    Oneshot,
+}
+
+/// `Restart`, systemd.service(5): which ends are followed by a new start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Restart {
+    /// Never.
+    #[default]
+    No,
+    /// Every end that was not asked for.
+    Always,
+    /// A clean end.
+    OnSuccess,
+    /// Unclean exit code, unclean signal, timeout, watchdog.
+    OnFailure,
+    /// Unclean signal, timeout, watchdog.
+    OnAbnormal,
+    /// An unclean signal.
+    OnAbort,
+    /// A missed watchdog.
+    OnWatchdog,
+}
+
+/// `KillMode`, systemd.kill(5): who gets the signals of a stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KillMode {
+    /// Every process of the unit.
+    #[default]
+    ControlGroup,
+    /// SIGTERM to the main process, SIGKILL to all that is left.
+    Mixed,
+    /// Only the main process.
+    Process,
+    /// Nobody.
+    None,
+}
+
+/// `NotifyAccess`, systemd.service(5): whose notifications count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NotifyAccess {
+    /// Nobody's.
+    #[default]
+    None,
+    /// The main process's.
+    Main,
+    /// The main and the control process's.
+    Exec,
+    /// Every process of the unit's.
+    All,
+}
+
+/// A user or group as written: a name, or a number.
+pub type Principal = String;
+
+/// The capability numbers (capabilities(7)), bit n for number n.
+pub type CapabilityMask = u64;
+
+/// `[Service]`, systemd.service(5), systemd.exec(5), systemd.kill(5), systemd.resource-control(5).
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServiceSection {
+    /// `Type`; default simple (notify for a Python agent).
+    pub service_type: ServiceType,
+    /// `ExecStartPre`.
+    pub exec_start_pre: Vec<ExecCommand>,
+    /// `ExecStart`. For a Python agent the loader leaves it empty and the manager runs the kit's runner.
+    pub exec_start: Vec<ExecCommand>,
+    /// `ExecStartPost`.
+    pub exec_start_post: Vec<ExecCommand>,
+    /// `ExecReload`.
+    pub exec_reload: Vec<ExecCommand>,
+    /// `ExecStop`.
+    pub exec_stop: Vec<ExecCommand>,
+    /// `ExecStopPost`.
+    pub exec_stop_post: Vec<ExecCommand>,
+    /// `RemainAfterExit`: active after its processes are gone.
+    pub remain_after_exit: bool,
+    /// `Restart`.
+    pub restart: Restart,
+    /// `RestartSec`: default 100 ms.
+    pub restart_sec: Duration,
+    /// `RestartSteps`: number of steps from `RestartSec` to `RestartMaxDelaySec`; 0: no growth.
+    pub restart_steps: u32,
+    /// `RestartMaxDelaySec`: where growth ends; infinity: no growth.
+    pub restart_max_delay: Option<Duration>,
+    /// `TimeoutStartSec`: default 90 s, infinity for oneshot.
+    pub timeout_start: Option<Duration>,
+    /// `TimeoutStopSec`: default 90 s.
+    pub timeout_stop: Option<Duration>,
+    /// `RuntimeMaxSec`: how long it may run; default infinity (30 s for an agent with an inline `[Timer]`).
+    pub runtime_max: Option<Duration>,
+    /// `WatchdogSec`: the longest silence; zero or unset: no watchdog.
+    pub watchdog: Option<Duration>,
+    /// `NotifyAccess`: default none, or main where Type or WatchdogSec needs it.
+    pub notify_access: NotifyAccess,
+    /// `KillSignal`: default SIGTERM.
+    pub kill_signal: Signal,
+    /// `KillMode`: default control-group.
+    pub kill_mode: KillMode,
+    /// `Environment`: in the order given; the last one of a name counts.
+    pub environment: Vec<(String, String)>,
+    /// `WorkingDirectory`: default `/`; a leading `-` (missing is fine) is kept in `working_directory_optional`.
+    pub working_directory: Option<PathBuf>,
+    /// Whether a missing `WorkingDirectory` is not an error.
+    pub working_directory_optional: bool,
+    /// `User`.
+    pub user: Option<Principal>,
+    /// `Group`.
+    pub group: Option<Principal>,
+    /// `StateDirectory`: folders below `/var/lib` (user manager: `$XDG_STATE_HOME`), made before the start.
+    pub state_directory: Vec<PathBuf>,
+    /// `MemoryMax`: bytes, or a share of the machine's memory.
+    pub memory_max: Option<MemoryLimit>,
+    /// `CPUQuota`: in hundredths of a percent of one CPU (150 % is 15 000).
+    pub cpu_quota: Option<u64>,
+    /// `TasksMax`: number of tasks, or a share of the machine's limit.
+    pub tasks_max: Option<TasksLimit>,
+    /// `Slice`: default system.slice.
+    pub slice: Option<UnitName>,
+    /// `CapabilityBoundingSet`; `None`: all.
+    pub capability_bounding_set: Option<CapabilityMask>,
+    /// `AmbientCapabilities`: default none.
+    pub ambient_capabilities: CapabilityMask,
+    /// `NoNewPrivileges`: default no.
+    pub no_new_privileges: bool,
+}
+
+/// A bound on memory as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryLimit {
+    /// This many bytes.
+    Bytes(u64),
+    /// Hundredths of a percent of the physical memory, 0 to 10 000.
+    Permyriad(u32),
+    /// No bound.
+    Infinity,
+}
+
+/// A bound on the number of tasks as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TasksLimit {
+    /// This many.
+    Count(u64),
+    /// Hundredths of a percent of the machine's limit, 0 to 10 000.
+    Permyriad(u32),
+    /// No bound.
+    Infinity,
+}
+
+impl Default for ServiceSection {
+    fn default() -> Self {
+        Self {
+            service_type: ServiceType::Simple,
+            exec_start_pre: Vec::new(),
+            exec_start: Vec::new(),
+            exec_start_post: Vec::new(),
+            exec_reload: Vec::new(),
+            exec_stop: Vec::new(),
+            exec_stop_post: Vec::new(),
+            remain_after_exit: false,
+            restart: Restart::No,
+            restart_sec: Duration::from_millis(100),
+            restart_steps: 0,
+            restart_max_delay: None,
+            timeout_start: Some(Duration::from_secs(90)),
+            timeout_stop: Some(Duration::from_secs(90)),
+            runtime_max: None,
+            watchdog: None,
+            notify_access: NotifyAccess::None,
+            kill_signal: Signal::TERM,
+            kill_mode: KillMode::ControlGroup,
+            environment: Vec::new(),
+            working_directory: None,
+            working_directory_optional: false,
+            user: None,
+            group: None,
+            state_directory: Vec::new(),
+            memory_max: None,
+            cpu_quota: None,
+            tasks_max: None,
+            slice: None,
+            capability_bounding_set: None,
+            ambient_capabilities: 0,
+            no_new_privileges: false,
+        }
+    }
+}
+
+impl ServiceSection {
+    /// The commands of one list.
+    #[must_use]
+    pub fn commands(&self, kind: ExecKind) -> &[ExecCommand] {
+        match kind {
+            ExecKind::StartPre => &self.exec_start_pre,
+            ExecKind::Start => &self.exec_start,
+            ExecKind::StartPost => &self.exec_start_post,
+            ExecKind::Reload => &self.exec_reload,
+            ExecKind::Stop => &self.exec_stop,
+            ExecKind::StopPost => &self.exec_stop_post,
+        }
+    }
+}
+
+/// `[Agent] Kind`: what the agent is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AgentKind {
+    /// Any program: `ExecStart`.
+    #[default]
+    Exec,
+    /// A Go program: `ExecStart`.
+    Go,
+    /// A Python module, run by the kit's runner.
+    Python,
+}
+
+/// `[Agent]`: what systemd lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentSection {
+    /// `Kind`.
+    pub kind: AgentKind,
+    /// `Module`: absolute path of a `.py` file, or a dotted name.
+    pub module: Option<String>,
+    /// `Python`: the interpreter, absolute; default `/usr/bin/python3`.
+    pub python: Option<PathBuf>,
+    /// `Pin`: further files that the signature covers.
+    pub pin: Vec<PathBuf>,
+}
+
+/// One rule of a timer. Spans count on CLOCK_BOOTTIME, calendars on CLOCK_REALTIME.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TimerTrigger {
+    /// `OnActiveSec`: after the timer itself became active.
+    Active(Duration),
+    /// `OnBootSec`: after the kernel started.
+    Boot(Duration),
+    /// `OnStartupSec`: after the manager started.
+    Startup(Duration),
+    /// `OnUnitActiveSec`: after its unit was last activated.
+    UnitActive(Duration),
+    /// `OnUnitInactiveSec`: after its unit last ended.
+    UnitInactive(Duration),
+    /// `OnCalendar`: systemd.time(7) "CALENDAR EVENTS".
+    Calendar(CalendarSpec),
+    /// `Cron`: five fields or `@daily` and the like, crontab(5).
+    Cron(CronSpec),
+}
+
+/// `[Timer]`, systemd.timer(5).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TimerSection {
+    /// All triggers; the earliest counts.
+    pub triggers: Vec<TimerTrigger>,
+    /// `Unit`: what it starts; default: the service of the same name.
+    pub unit: Option<UnitName>,
+    /// `Persistent`: a calendar time missed while the machine was off is made up for, once.
+    pub persistent: bool,
+}

@@ -1,0 +1,145 @@
+//! One unit as loaded: its name, where it comes from and its typed sections.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::name::{UnitName, UnitType};
+use crate::sections::{AgentSection, InstallSection, ServiceSection, TimerSection, UnitSection};
+
+/// What came of reading a unit's files, as `LoadState` in systemd's D-Bus interface.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum LoadState {
+    /// The definition is whole.
+    #[default]
+    Loaded,
+    /// Something names the unit, but no search path has a file for it.
+    NotFound,
+    /// A file was found but is not valid; the text is the first error, with file, line and column.
+    BadSetting(String),
+    /// A file was found but could not be read or may not be trusted; the text says why.
+    Error(String),
+    /// Linked to /dev/null or empty: it must not start.
+    Masked,
+}
+
+impl LoadState {
+    /// systemd's word: `loaded`, `not-found`, `bad-setting`, `error`, `masked`.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Loaded => "loaded",
+            Self::NotFound => "not-found",
+            Self::BadSetting(_) => "bad-setting",
+            Self::Error(_) => "error",
+            Self::Masked => "masked",
+        }
+    }
+
+    /// Why the unit cannot start, if the state has a reason of its own.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::BadSetting(reason) | Self::Error(reason) => Some(reason),
+            Self::Loaded | Self::NotFound | Self::Masked => None,
+        }
+    }
+}
+
+impl fmt::Display for LoadState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a unit is, with the section of its type.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// Runs processes.
+    Service(Box<ServiceBody>),
+    /// Starts another unit by the clock.
+    Timer(Box<TimerSection>),
+    /// A point that others gather round.
+    Target,
+    /// A branch of the cgroup tree.
+    Slice,
+}
+
+/// The sections that only a service has.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ServiceBody {
+    /// `[Service]`.
+    pub service: ServiceSection,
+    /// `[Agent]`, if the file has one.
+    pub agent: Option<AgentSection>,
+}
+
+/// One version of one unit, complete and unchanging: a reload makes a new one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit {
+    /// The id: the file's name without its syntax ending.
+    pub name: UnitName,
+    /// Other names of the same unit.
+    pub aliases: Vec<UnitName>,
+    /// What came of loading it.
+    pub load: LoadState,
+    /// The main file, if there is one.
+    pub fragment: Option<PathBuf>,
+    /// Drop-in files, in the order they were applied.
+    pub drop_ins: Vec<PathBuf>,
+    /// `[Unit]`.
+    pub unit: UnitSection,
+    /// `[Install]`.
+    pub install: InstallSection,
+    /// The section of its type.
+    pub body: Body,
+    /// Whether `[Install]`, its markers and its links make it part of what boots.
+    pub enabled: bool,
+    /// Whether hard and soft edges also order (units in TOML; systemd's own syntax: no).
+    pub implicit_order: bool,
+    /// Warnings of loading, each with file, line and column; shown in `status`.
+    pub warnings: Vec<String>,
+    /// SHA-256 over the definition's bytes, to see whether a reload changed it.
+    pub digest: [u8; 32],
+}
+
+impl Unit {
+    /// A unit that is named by others but has no file.
+    #[must_use]
+    pub fn not_found(name: UnitName) -> Self {
+        let body = match name.unit_type() {
+            UnitType::Service => Body::Service(Box::default()),
+            UnitType::Timer => Body::Timer(Box::default()),
+            UnitType::Slice => Body::Slice,
+            UnitType::Target | UnitType::Socket | UnitType::Path => Body::Target,
+        };
+        Self {
+            name,
+            aliases: Vec::new(),
+            load: LoadState::NotFound,
+            fragment: None,
+            drop_ins: Vec::new(),
+            unit: UnitSection::default(),
+            install: InstallSection::default(),
+            body,
+            enabled: false,
+            implicit_order: true,
+            warnings: Vec::new(),
+            digest: [0; 32],
+        }
+    }
+
+    /// `Description`, or the name where there is none.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        self.unit.description.as_deref().unwrap_or(self.name.as_str())
+    }
+
+    /// The service sections, if it is a service.
+    #[must_use]
+    pub fn as_service(&self) -> Option<&ServiceBody> {
+        match &self.body {
+            Body::Service(body) => Some(body),
+            Body::Timer(_) | Body::Target | Body::Slice => None,
+        }
+    }
+}
