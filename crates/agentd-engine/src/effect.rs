@@ -1,0 +1,293 @@
+//! What the world must do. The shell's `perform/` is the only place where these are carried out, in order.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentd_unit::{ExecKind, Realtime, Signal, Unit, UnitName};
+
+use crate::event::{ExitStatus, ShutdownKind};
+use crate::ids::{EffectId, InvocationId, JobId, RequestId};
+use crate::state::ServiceResult;
+
+/// Something that the shell must do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Execute one command of a unit. Closed by [`Event::Spawned`](crate::Event::Spawned); if that says Ok, one
+    /// [`Event::Exited`](crate::Event::Exited) follows.
+    Spawn(Box<Spawn>),
+    /// Send a signal; a target that is gone is no error. After any signal but SIGKILL and SIGCONT, stopped
+    /// processes get SIGCONT so that they can act on it where `cont` says so.
+    Kill {
+        /// The run whose processes are meant.
+        run: InvocationId,
+        /// Which of them.
+        target: KillTarget,
+        /// The signal.
+        signal: Signal,
+        /// Send SIGCONT afterwards.
+        cont: bool,
+    },
+    /// SIGKILL the whole tree of the run at once (cgroup.kill).
+    KillAll {
+        /// The run.
+        run: InvocationId,
+    },
+    /// Tell when no process of the run is left: at once if that is so already. Closed by
+    /// [`Event::Emptied`](crate::Event::Emptied).
+    AwaitEmpty {
+        /// The name of the effect.
+        id: EffectId,
+        /// The run.
+        run: InvocationId,
+    },
+    /// The run is over: remove its cgroup, close what was held for it. Nothing of it is spoken of any more.
+    Release {
+        /// The run.
+        run: InvocationId,
+    },
+    /// A request became a job (for callers that do not wait). The final answer still follows.
+    Accepted {
+        /// The request.
+        request: RequestId,
+        /// Its job.
+        job: JobId,
+    },
+    /// The final answer to a request that became a job.
+    Finished {
+        /// The request.
+        request: RequestId,
+        /// The unit of the job.
+        unit: UnitName,
+        /// What came of it.
+        result: JobResult,
+    },
+    /// The final answer to a request that is done at once.
+    Done {
+        /// The request.
+        request: RequestId,
+    },
+    /// The final answer to a request that cannot be carried out.
+    Refused {
+        /// The request.
+        request: RequestId,
+        /// Why.
+        error: RequestError,
+    },
+    /// Keep when a persistent timer last fired, over reboots.
+    SaveStamp {
+        /// The timer.
+        timer: UnitName,
+        /// When it fired.
+        at: Realtime,
+    },
+    /// Say something, once, where it happened.
+    Log(Record),
+    /// Everything is stopped: end the machine or the manager.
+    Shutdown {
+        /// How.
+        kind: ShutdownKind,
+    },
+}
+
+/// One command to execute, with all that the shell needs to know and nothing to decide.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spawn {
+    /// The name of the effect and of the process.
+    pub id: EffectId,
+    /// The run it belongs to. The first spawn of a run makes its cgroup and folders.
+    pub run: InvocationId,
+    /// The definition that this run lives by.
+    pub unit: Arc<Unit>,
+    /// Which list of commands.
+    pub kind: ExecKind,
+    /// Which command of the list. A Python agent has one ExecStart, made by the shell.
+    pub index: usize,
+    /// What the environment says besides the unit's own.
+    pub environment: SpawnEnvironment,
+}
+
+/// Facts for the environment of a process, systemd.exec(5) "ENVIRONMENT VARIABLES IN SPAWNED PROCESSES".
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SpawnEnvironment {
+    /// `NOTIFY_SOCKET` is set: the service may notify.
+    pub notify: bool,
+    /// `WATCHDOG_USEC`, `WATCHDOG_PID`: main process only.
+    pub watchdog: Option<Duration>,
+    /// `MAINPID`: for every command but the main one, while there is a main process.
+    pub main_pid: Option<u32>,
+    /// `SERVICE_RESULT`: for ExecStop and ExecStopPost.
+    pub service_result: Option<ServiceResult>,
+    /// `EXIT_CODE`, `EXIT_STATUS`: how the main process ended, for ExecStop and ExecStopPost.
+    pub exit_status: Option<ExitStatus>,
+    /// `MONITOR_UNIT`, `MONITOR_SERVICE_RESULT`, `MONITOR_INVOCATION_ID` …: the unit whose end triggered this one
+    /// by OnFailure or OnSuccess.
+    pub monitor: Option<Monitor>,
+    /// `AGENTD_GENERATION`: how often this unit was started, counted from 1, as this manager knows.
+    pub generation: u64,
+    /// `TRIGGER_UNIT`: the timer that started it.
+    pub trigger: Option<UnitName>,
+}
+
+/// Who triggered an OnFailure or OnSuccess unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Monitor {
+    /// The unit that ended.
+    pub unit: UnitName,
+    /// Its run.
+    pub run: InvocationId,
+    /// What came of it.
+    pub result: ServiceResult,
+    /// How its main process ended.
+    pub exit_status: Option<ExitStatus>,
+    /// How many automatic restarts it had.
+    pub restarts: u32,
+}
+
+/// Who gets a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KillTarget {
+    /// One process that was spawned, through its pidfd.
+    Process(EffectId),
+    /// Every process of the run.
+    All,
+}
+
+/// What came of a job, in systemd's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum JobResult {
+    /// Done.
+    Done,
+    /// Another job or a person called it off.
+    Canceled,
+    /// It took too long.
+    Timeout,
+    /// The unit failed.
+    Failed,
+    /// Something that it requires failed.
+    Dependency,
+    /// Nothing to do: a condition did not hold, or the unit is not active.
+    Skipped,
+    /// The unit cannot do that (reload).
+    Invalid,
+}
+
+impl JobResult {
+    /// systemd's word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Canceled => "canceled",
+            Self::Timeout => "timeout",
+            Self::Failed => "failed",
+            Self::Dependency => "dependency",
+            Self::Skipped => "skipped",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+impl fmt::Display for JobResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a request cannot be carried out. `Display` is the sentence that the person reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestError {
+    /// No file, and nothing names it.
+    NotFound(UnitName),
+    /// It, or something that it requires, did not load; with the reason.
+    LoadFailed(UnitName, String),
+    /// It, or something that it requires, is masked.
+    Masked(UnitName),
+    /// It requires a unit that does not exist.
+    RequirementMissing {
+        /// Which one requires.
+        unit: UnitName,
+        /// What is missing.
+        missing: UnitName,
+    },
+    /// A cycle of hard order edges; the path, first member repeated at the end.
+    Cycle(Vec<UnitName>),
+    /// The transaction wants two things of one unit that cannot both be.
+    Contradiction(UnitName),
+    /// A job in the way, and the mode is fail.
+    Conflict(UnitName, JobKindName),
+    /// RefuseManualStart or RefuseManualStop.
+    ManualRefused(UnitName),
+    /// The unit cannot do that: reload without ExecReload, start of a template …
+    NotApplicable(UnitName, &'static str),
+    /// Kill, but no process is there.
+    NoProcess(UnitName),
+    /// Cancel, but there is no such job.
+    NoJob(JobId),
+    /// The manager is shutting down.
+    ShuttingDown,
+}
+
+/// The word of a job's kind.
+pub type JobKindName = &'static str;
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound(unit) => write!(f, "Unit {unit} not found."),
+            Self::LoadFailed(unit, reason) => write!(f, "Unit {unit} could not be loaded: {reason}"),
+            Self::Masked(unit) => write!(f, "Unit {unit} is masked."),
+            Self::RequirementMissing { unit, missing } => {
+                write!(f, "Unit {missing} not found, but {unit} requires it.")
+            }
+            Self::Cycle(path) => {
+                f.write_str("Units require each other in a cycle: ")?;
+                for (i, unit) in path.iter().enumerate() {
+                    write!(f, "{}{unit}", if i == 0 { "" } else { " -> " })?;
+                }
+                f.write_str(".")
+            }
+            Self::Contradiction(unit) => {
+                write!(f, "Unit {unit} would have to be started and stopped at once.")
+            }
+            Self::Conflict(unit, kind) => write!(f, "Unit {unit} has a {kind} job that is in the way."),
+            Self::ManualRefused(unit) => {
+                write!(f, "Operation refused, unit {unit} may be requested by dependency only.")
+            }
+            Self::NotApplicable(unit, why) => write!(f, "Job type not applicable for unit {unit}: {why}."),
+            Self::NoProcess(unit) => write!(f, "Unit {unit} has no such process."),
+            Self::NoJob(job) => write!(f, "Job {job} does not exist."),
+            Self::ShuttingDown => f.write_str("The manager is shutting down."),
+        }
+    }
+}
+
+/// How loud a record is, syslog(3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// 3.
+    Error,
+    /// 4.
+    Warning,
+    /// 5.
+    Notice,
+    /// 6.
+    Info,
+    /// 7.
+    Debug,
+}
+
+/// One log record of the manager about a unit or about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// How loud.
+    pub level: Level,
+    /// The unit it is about.
+    pub unit: Option<UnitName>,
+    /// Its run.
+    pub run: Option<InvocationId>,
+    /// `MESSAGE_ID` where systemd or we have one for this kind of message: 32 hex digits.
+    pub message_id: Option<&'static str>,
+    /// The sentence.
+    pub text: String,
+}
