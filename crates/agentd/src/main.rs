@@ -1,4 +1,4 @@
-//! The init system for AI agents: main loop, performing effects, watching the world.
+//! The init system for AI agents.
 #![forbid(unsafe_code)]
 
 fn main() {}
