@@ -1,1 +1,5 @@
 //! One module per kernel facility: spawn, pidfd, reap, cgroup, mount, capabilities, reboot.
+
+pub mod datagram;
+pub mod descriptor;
+pub mod epoll;

@@ -1,0 +1,52 @@
+//! Small questions and settings of any descriptor: fcntl(2), ioctl(2).
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+/// Makes reads and writes return WouldBlock instead of waiting.
+///
+/// # Errors
+/// None that an open descriptor can have.
+pub fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
+    let flags = OFlag::from_bits_retain(fcntl(&fd, FcntlArg::F_GETFL)?);
+    fcntl(&fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
+/// How many bytes can be read from a pipe or a stream socket without waiting. ioctl FIONREAD, pipe(7).
+///
+/// # Errors
+/// ENOTTY: the descriptor has no such question.
+pub fn bytes_ready(fd: impl AsFd) -> io::Result<usize> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one int to the address, which is that of a live local.
+    let result = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut count) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    #[test]
+    fn a_nonblocking_pipe_says_that_it_is_empty() {
+        let (mut read, _write) = std::io::pipe().unwrap();
+        set_nonblocking(&read).unwrap();
+        assert_eq!(read.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn the_bytes_in_a_pipe_are_counted() {
+        let (read, mut write) = std::io::pipe().unwrap();
+        assert_eq!(bytes_ready(&read).unwrap(), 0);
+        write.write_all(b"hello").unwrap();
+        assert_eq!(bytes_ready(&read).unwrap(), 5);
+    }
+}
