@@ -1,0 +1,306 @@
+//! The thread that reads the agents' output: it waits for all pipes at once and never for a disk.
+//!
+//! # Invariants
+//! - Each pipe is read until its last writer is gone, whatever becomes of the lines.
+//! - A pipe is left unread for at most [`PATIENCE`] because the disk is behind; then its oldest lines are dropped.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
+use agentd_engine::InvocationId;
+use agentd_linux::descriptor;
+use agentd_linux::epoll::{Epoll, Waker};
+use agentd_unit::UnitName;
+
+use super::entry::{self, Ending, Origin};
+use super::outbox::Outbox;
+use super::rate::{Limiter, RateLimit};
+use super::ring::Chunk;
+use super::split::{Splitter, Target};
+use super::stamp;
+use super::writer::Job;
+
+/// How long an agent may be held up by a disk that is behind, so that a short burst loses nothing.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// What is read at once: what a pipe holds, pipe(7).
+const READ_BYTES: usize = 64 << 10;
+
+/// The token of the waker; those of pipes count up from the next.
+const WAKER: u64 = 0;
+
+/// What the reading thread is told, in the order in which it was said.
+pub(crate) enum Command {
+    /// Read this pipe.
+    Attach(UnitName, InvocationId, OwnedFd),
+    /// The manager says something about a unit.
+    Record(UnitName, Option<InvocationId>, u8, Vec<u8>),
+    /// Read what is in the pipes of a run now, and end its unfinished line.
+    Drain(InvocationId),
+    /// The same for all runs.
+    DrainAll,
+    /// Hand this on to the writing thread, after all lines so far.
+    Ask(Job),
+    /// Read what the pipes hold for the last time, and end.
+    Stop,
+}
+
+struct Stream {
+    unit: UnitName,
+    run: InvocationId,
+    pipe: File,
+    splitter: Splitter,
+    /// The disk is behind: not read until there is room, or until then.
+    paused: Option<Instant>,
+    /// The disk was behind for too long: read all the same, until there is room.
+    dropping: bool,
+}
+
+pub(crate) struct Reader {
+    epoll: Epoll,
+    waker: Arc<Waker>,
+    commands: Receiver<Command>,
+    outbox: Arc<Outbox>,
+    streams: HashMap<u64, Stream>,
+    next_token: u64,
+    max_line: usize,
+    rate: Option<RateLimit>,
+    limiters: HashMap<UnitName, Limiter>,
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    pub(crate) fn new(
+        waker: Arc<Waker>,
+        commands: Receiver<Command>,
+        outbox: Arc<Outbox>,
+        max_line: usize,
+        rate: Option<RateLimit>,
+    ) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        epoll.add(&*waker, WAKER)?;
+        Ok(Self {
+            epoll,
+            waker,
+            commands,
+            outbox,
+            streams: HashMap::new(),
+            next_token: WAKER + 1,
+            max_line,
+            rate,
+            limiters: HashMap::new(),
+            buffer: vec![0; READ_BYTES],
+        })
+    }
+
+    /// Runs until it is told to stop; then what the pipes hold is read for the last time.
+    pub(crate) fn run(mut self) {
+        let mut ready = Vec::new();
+        loop {
+            ready.clear();
+            let timeout = self.deadline().map(|at| at.saturating_duration_since(Instant::now()));
+            if let Err(error) = self.epoll.wait(&mut ready, timeout) {
+                tracing::error!(%error, "the log of the agents' output cannot wait for it and ends");
+                break;
+            }
+            let woken = ready.contains(&WAKER);
+            for token in ready.iter().filter(|t| **t != WAKER) {
+                self.read(*token);
+            }
+            if woken {
+                self.waker.clear();
+            }
+            self.resume();
+            self.tell_suppressed(Instant::now());
+            if woken && !self.obey() {
+                break;
+            }
+        }
+        self.drain(None);
+        self.outbox.end();
+    }
+
+    /// Carries out what was said; false once that was to stop.
+    fn obey(&mut self) -> bool {
+        loop {
+            match self.commands.try_recv() {
+                Ok(Command::Attach(unit, run, pipe)) => self.attach(unit, run, pipe),
+                Ok(Command::Record(unit, run, priority, text)) => self.record(&unit, run, priority, &text),
+                Ok(Command::Drain(run)) => self.drain(Some(run)),
+                Ok(Command::DrainAll) => self.drain(None),
+                Ok(Command::Ask(job)) => self.outbox.ask(job),
+                Err(TryRecvError::Empty) => return true,
+                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    fn attach(&mut self, unit: UnitName, run: InvocationId, pipe: OwnedFd) {
+        let token = self.next_token;
+        self.next_token += 1;
+        if let Err(error) = descriptor::set_nonblocking(&pipe).and_then(|()| self.epoll.add(&pipe, token)) {
+            tracing::error!(unit = %unit, %error, "the output of {unit} cannot be read and is lost");
+            return;
+        }
+        let splitter = Splitter::new(self.max_line);
+        let pipe = File::from(pipe);
+        self.streams.insert(token, Stream { unit, run, pipe, splitter, paused: None, dropping: false });
+    }
+
+    fn record(&mut self, unit: &UnitName, run: Option<InvocationId>, priority: u8, text: &[u8]) {
+        let stamp = stamp::format(super::now().0);
+        let mut chunk = Chunk::new(run);
+        for line in text.split(|b| matches!(b, b'\n' | 0)) {
+            entry::write_entry(&mut chunk.bytes, &stamp, priority, Origin::Manager, Ending::Newline, line);
+            chunk.lines += 1;
+        }
+        self.outbox.push(unit, chunk);
+    }
+
+    /// Reads once from a pipe that has something, if its lines can be taken.
+    fn read(&mut self, token: u64) {
+        let Some(stream) = self.streams.get_mut(&token) else { return };
+        if self.outbox.has_room(&stream.unit) {
+            stream.dropping = false;
+        } else if !stream.dropping {
+            // Level-triggered: out of the set, or it would be told without end.
+            if self.epoll.remove(&stream.pipe).is_ok() {
+                stream.paused = Some(Instant::now() + PATIENCE);
+            }
+            return;
+        }
+        match self.read_some(token, READ_BYTES) {
+            Ok(0) => self.close(token),
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error) => {
+                tracing::error!(%error, "the output of a run cannot be read any more");
+                self.close(token);
+            }
+        }
+    }
+
+    /// One read of at most `limit` bytes; its lines go out. Returns how much there was.
+    fn read_some(&mut self, token: u64, limit: usize) -> io::Result<usize> {
+        let Some(stream) = self.streams.get_mut(&token) else { return Ok(0) };
+        let limit = limit.min(self.buffer.len());
+        let length = stream.pipe.read(&mut self.buffer[..limit])?;
+        let input = std::mem::take(&mut self.buffer);
+        self.emit(token, |splitter, target| splitter.feed(&input[..length], target));
+        self.buffer = input;
+        Ok(length)
+    }
+
+    /// Has the splitter of a stream make lines, and hands them on.
+    fn emit(&mut self, token: u64, make: impl FnOnce(&mut Splitter, &mut Target<'_>)) {
+        let Some(stream) = self.streams.get_mut(&token) else { return };
+        let stamp = stamp::format(super::now().0);
+        let mut chunk = Chunk::new(Some(stream.run));
+        chunk.bytes = self.outbox.buffer();
+        let mut limiter = None;
+        if let Some(rate) = self.rate {
+            let now = Instant::now();
+            let known = self.limiters.entry(stream.unit.clone()).or_insert_with(|| Limiter::new(rate, now));
+            if let Some(count) = known.advance(now) {
+                write_suppressed(&mut chunk, &stamp, count);
+            }
+            limiter = Some(known);
+        }
+        make(&mut stream.splitter, &mut Target { stamp: &stamp, chunk: &mut chunk, limiter });
+        if chunk.bytes.is_empty() {
+            self.outbox.reuse(chunk.bytes);
+        } else {
+            self.outbox.push(&stream.unit, chunk);
+        }
+    }
+
+    /// Reads what is in the pipes of a run, or of all, now: no more than that, as left-over processes may write on
+    /// without end. Then ends the unfinished lines.
+    fn drain(&mut self, run: Option<InvocationId>) {
+        let wanted = |stream: &Stream| run.is_none_or(|run| stream.run == run);
+        let tokens: Vec<u64> = self.streams.iter().filter(|(_, s)| wanted(s)).map(|(t, _)| *t).collect();
+        for token in tokens {
+            let Some(stream) = self.streams.get(&token) else { continue };
+            let unit = stream.unit.clone();
+            // Without an answer, one pipe's worth is the best guess.
+            let mut left = descriptor::bytes_ready(&stream.pipe).unwrap_or(READ_BYTES);
+            while left > 0 {
+                match self.read_some(token, left) {
+                    Ok(length) if length > 0 => left = left.saturating_sub(length),
+                    // Empty or broken: the next turn of the loop sees to it.
+                    _ => break,
+                }
+            }
+            self.emit(token, Splitter::finish);
+            if let Some(count) = self.limiters.get_mut(&unit).and_then(Limiter::take_suppressed) {
+                self.push_suppressed(&unit, count);
+            }
+        }
+    }
+
+    /// The last writer is gone.
+    fn close(&mut self, token: u64) {
+        self.emit(token, Splitter::finish);
+        let Some(stream) = self.streams.remove(&token) else { return };
+        // Closing takes it out of the set by itself.
+        drop(stream.pipe);
+        if self.streams.values().all(|other| other.unit != stream.unit)
+            && let Some(mut limiter) = self.limiters.remove(&stream.unit)
+            && let Some(count) = limiter.take_suppressed()
+        {
+            self.push_suppressed(&stream.unit, count);
+        }
+    }
+
+    /// Reads again from pipes that were left for which there is room now, or for which there was none for too long.
+    fn resume(&mut self) {
+        let now = Instant::now();
+        for (token, stream) in &mut self.streams {
+            let Some(until) = stream.paused else { continue };
+            let room = self.outbox.has_room(&stream.unit);
+            if !room && now < until {
+                continue;
+            }
+            match self.epoll.add(&stream.pipe, *token) {
+                Ok(()) => {
+                    stream.paused = None;
+                    stream.dropping = !room;
+                }
+                // No memory for it now: tried again soon.
+                Err(_) => stream.paused = Some(now + PATIENCE),
+            }
+        }
+    }
+
+    /// When the next thing is due that no descriptor tells.
+    fn deadline(&self) -> Option<Instant> {
+        let paused = self.streams.values().filter_map(|s| s.paused);
+        paused.chain(self.limiters.values().filter_map(Limiter::due)).min()
+    }
+
+    fn tell_suppressed(&mut self, now: Instant) {
+        let due =
+            |(unit, limiter): (&UnitName, &mut Limiter)| limiter.advance(now).map(|n| (unit.clone(), n));
+        let told: Vec<_> = self.limiters.iter_mut().filter_map(due).collect();
+        for (unit, count) in told {
+            self.push_suppressed(&unit, count);
+        }
+    }
+
+    fn push_suppressed(&self, unit: &UnitName, count: u64) {
+        let mut chunk = Chunk::new(None);
+        write_suppressed(&mut chunk, &stamp::format(super::now().0), count);
+        self.outbox.push(unit, chunk);
+    }
+}
+
+fn write_suppressed(chunk: &mut Chunk, stamp: &[u8; stamp::LENGTH], count: u64) {
+    let text = format!("{count} lines suppressed by the rate limit");
+    entry::write_entry(&mut chunk.bytes, stamp, 4, Origin::Manager, Ending::Newline, text.as_bytes());
+    chunk.lines += 1;
+}

@@ -1,0 +1,145 @@
+//! The manager's end of the log: everything is said here and nothing is waited for.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use agentd_engine::InvocationId;
+use agentd_linux::epoll::Waker;
+use agentd_unit::UnitName;
+
+use super::config::LogConfig;
+use super::entry::Entry;
+use super::outbox::Outbox;
+use super::reader::{Command, Reader};
+use super::writer::{Job, Writer};
+
+/// Room for the two threads' stacks: their calls are shallow, and their buffers are on the heap.
+const STACK_BYTES: usize = 256 << 10;
+
+/// One follower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FollowId(u64);
+
+/// The log of all units. What is said about one unit through one store happens in the order in which it was said.
+///
+/// Dropping it ends the threads in their own time; [`LogStore::stop`] waits for them.
+#[derive(Debug)]
+pub struct LogStore {
+    commands: Sender<Command>,
+    waker: Arc<Waker>,
+    /// Its other end goes when the writing thread ends.
+    ended: mpsc::Receiver<()>,
+    next_follow: AtomicU64,
+}
+
+impl LogStore {
+    /// Starts the threads. The folder need not exist or be writable yet: until it is, the newest lines are held.
+    ///
+    /// # Errors
+    /// Bounds that contradict each other, or no descriptor or thread left.
+    pub fn start(config: LogConfig) -> io::Result<Self> {
+        config.check()?;
+        let waker = Arc::new(Waker::new()?);
+        let outbox = Arc::new(Outbox::new(Arc::clone(&waker)));
+        let (commands, received) = mpsc::channel();
+        let (alive, ended) = mpsc::channel();
+        let reader =
+            Reader::new(Arc::clone(&waker), received, Arc::clone(&outbox), config.max_line, config.rate)?;
+        let writer = Writer::new(config, outbox);
+        spawn("log-read", move || reader.run())?;
+        spawn("log-write", move || {
+            writer.run();
+            drop(alive);
+        })?;
+        Ok(Self { commands, waker, ended, next_follow: AtomicU64::new(0) })
+    }
+
+    /// Reads the pipe of a run from now on, until its last writer is gone. `pipe` is its read end; the write end is
+    /// both standard output and standard error of every process of the run.
+    pub fn attach(&self, unit: &UnitName, run: InvocationId, pipe: OwnedFd) {
+        self.say(Command::Attach(unit.clone(), run, pipe));
+    }
+
+    /// Writes what the manager says of a unit into the unit's log; each line of `text` is an entry. `priority` is 0 to
+    /// 7, syslog(3).
+    pub fn record(&self, unit: &UnitName, run: Option<InvocationId>, priority: u8, text: &str) {
+        self.say(Command::Record(unit.clone(), run, priority, text.as_bytes().to_vec()));
+    }
+
+    /// Reads what is in the pipe of a run now, and ends a line that has no end. After it, a record comes after the
+    /// last words of a process that has exited.
+    pub fn drain(&self, run: InvocationId) {
+        self.say(Command::Drain(run));
+    }
+
+    /// Has the newest entries of a unit, oldest of them first and at most [`MAX_READ`](super::MAX_READ), given to
+    /// `reply`, on a thread of the log: it must not wait for anything.
+    ///
+    /// `reply` gets the error of the system where a file cannot be read; a unit without a log has no entries.
+    pub fn read(
+        &self,
+        unit: &UnitName,
+        last: usize,
+        reply: impl FnOnce(io::Result<Vec<Entry>>) + Send + 'static,
+    ) {
+        self.say(Command::Ask(Job::Read { unit: unit.clone(), last, reply: Box::new(reply) }));
+    }
+
+    /// Gives the newest `last` entries of a unit to `sink`, in one call even if there are none, and then each new one,
+    /// with nothing missing and nothing twice between them. `sink` runs on a thread of the log: it must not wait for
+    /// anything. It is called until it is dropped after [`LogStore::unfollow`].
+    pub fn follow(
+        &self,
+        unit: &UnitName,
+        last: usize,
+        sink: impl FnMut(Vec<Entry>) + Send + 'static,
+    ) -> FollowId {
+        let id = FollowId(self.next_follow.fetch_add(1, Ordering::Relaxed));
+        self.say(Command::Ask(Job::Follow { id, unit: unit.clone(), last, sink: Box::new(sink) }));
+        id
+    }
+
+    /// Ends a follower. Entries that are under way may still reach it.
+    pub fn unfollow(&self, id: FollowId) {
+        self.say(Command::Ask(Job::Unfollow { id }));
+    }
+
+    /// Has `done` called, on a thread of the log, once all that pipes hold and all that was said so far is in the
+    /// files, or held in memory because they cannot be written.
+    pub fn flush(&self, done: impl FnOnce() + Send + 'static) {
+        self.say(Command::DrainAll);
+        self.say(Command::Ask(Job::Flush { done: Box::new(done) }));
+    }
+
+    /// Reads what the pipes hold, writes everything durably and ends; whether that was done within `timeout`.
+    #[must_use]
+    pub fn stop(self, timeout: Duration) -> bool {
+        self.say(Command::Stop);
+        matches!(self.ended.recv_timeout(timeout), Err(RecvTimeoutError::Disconnected))
+    }
+
+    fn say(&self, command: Command) {
+        if self.commands.send(command).is_err() {
+            tracing::error!("the log of the agents' output has ended; what they say is lost");
+        }
+        self.waker.wake();
+    }
+}
+
+impl Drop for LogStore {
+    fn drop(&mut self) {
+        // An error says that the thread has ended already.
+        let _ended = self.commands.send(Command::Stop);
+        self.waker.wake();
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(run)?;
+    Ok(())
+}
