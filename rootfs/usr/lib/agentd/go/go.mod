@@ -1,0 +1,3 @@
+module agentd/agent
+
+go 1.19
