@@ -13,6 +13,9 @@ pub enum MessageError {
     /// The frame is not the JSON that it should be.
     #[error("message is not valid")]
     Json(#[from] serde_json::Error),
+    /// The frame is something else than a JSON object.
+    #[error("message is no JSON object")]
+    NoObject,
     /// It is too long to be sent.
     #[error(transparent)]
     Frame(#[from] FrameError),
@@ -46,7 +49,7 @@ impl Call {
     /// # Errors
     /// If it is no JSON object of this form, or contradicts itself.
     pub fn parse(frame: &[u8]) -> Result<Self, MessageError> {
-        let call: Self = serde_json::from_slice(frame)?;
+        let call: Self = from_object(frame)?;
         if call.oneway && call.more { Err(MessageError::Contradiction) } else { Ok(call) }
     }
 
@@ -101,7 +104,7 @@ impl Reply {
     /// # Errors
     /// If it is no JSON object of this form.
     pub fn parse(frame: &[u8]) -> Result<Self, MessageError> {
-        Ok(serde_json::from_slice(frame)?)
+        from_object(frame)
     }
 
     /// The frame with its NUL, ready to be written.
@@ -123,6 +126,14 @@ impl Reply {
                 .map_err(|error| CallError::Malformed { message: error.to_string() }),
         }
     }
+}
+
+/// A message is a JSON object; serde would take a list of the fields as well.
+fn from_object<T: DeserializeOwned>(frame: &[u8]) -> Result<T, MessageError> {
+    if frame.trim_ascii_start().first() != Some(&b'{') {
+        return Err(MessageError::NoObject);
+    }
+    Ok(serde_json::from_slice(frame)?)
 }
 
 /// varlink calls and replies carry objects only.
@@ -151,6 +162,7 @@ mod tests {
             ("more and oneway", r#"{"method":"a.B","more":true,"oneway":true}"#, false),
             ("flag of another type", r#"{"method":"a.B","more":1}"#, false),
             ("empty frame", "", false),
+            ("a list of the fields", r#"["a.B"]"#, false),
             ("two texts", "{\"method\":\"a.B\"}{}", false),
             ("no UTF-8", "{\"method\":\"\u{fffd}\"", false),
         ] {
