@@ -1,4 +1,98 @@
-//! The command line of agentd.
+//! The command line of agentd: systemctl's verbs, words and exit codes.
+//!
+//! Each verb is a function that takes what it needs, writes to the `out` it is given and hands back an exit code or
+//! an error; this page parses, chooses and reports.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod args;
+mod client;
+mod context;
+mod exit;
+mod print;
+mod verbs;
+
+use std::error::Error;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, KeyVerb, Verb};
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::print::one_line;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut out = BufWriter::new(io::stdout().lock());
+    let outcome = run(&cli, &mut out).and_then(|exit| {
+        out.flush()?;
+        Ok(exit)
+    });
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(failure) if failure.is_broken_pipe() => Exit::Done.into(),
+        Err(failure) => {
+            eprintln!("agentctl: {}", with_causes(&failure));
+            failure.exit().into()
+        }
+    }
+}
+
+fn run(cli: &Cli, out: &mut impl Write) -> Outcome {
+    let context = &Context::new(&cli.global)?;
+    match &cli.verb {
+        Verb::Start(jobs) => verbs::jobs::start(context, jobs, out),
+        Verb::Stop(jobs) => verbs::jobs::stop(context, jobs, out),
+        Verb::Restart(jobs) => verbs::jobs::restart(context, jobs, out),
+        Verb::TryRestart(jobs) => verbs::jobs::try_restart(context, jobs, out),
+        Verb::Reload(jobs) => verbs::jobs::reload(context, jobs, out),
+        Verb::ReloadOrRestart(jobs) => verbs::jobs::reload_or_restart(context, jobs, out),
+        Verb::Kill(kill) => verbs::act::kill(context, kill),
+        Verb::Cancel(cancel) => verbs::act::cancel(context, cancel),
+        Verb::ResetFailed(units) => verbs::act::reset_failed(context, &units.units),
+        Verb::DaemonReload => verbs::act::daemon_reload(context, out),
+        Verb::Poweroff | Verb::Reboot | Verb::Halt | Verb::Exit(_) => {
+            verbs::act::shutdown(context, &cli.verb)
+        }
+        Verb::Status(status) if status.units.is_empty() => verbs::overview::overview(context, out),
+        Verb::Status(status) => verbs::status::status(context, status, out),
+        Verb::List(list) => verbs::list::units(context, list, out),
+        Verb::ListTimers => verbs::list::timers(context, out),
+        Verb::ListJobs => verbs::list::jobs(context, out),
+        Verb::Show(show) => verbs::show::show(context, show, out),
+        Verb::Cat(units) => verbs::cat::cat(context, &units.units, out),
+        Verb::Logs(logs) => verbs::logs::logs(context, logs, out),
+        Verb::IsActive(units) => verbs::query::is_active(context, &units.units, out),
+        Verb::IsFailed(units) => verbs::query::is_failed(context, &units.units, out),
+        Verb::Version => verbs::overview::version(context, out),
+        Verb::Key(key) => match &key.verb {
+            KeyVerb::Generate(generate) => verbs::key::generate(context, generate, out),
+            KeyVerb::List(folders) => verbs::key::list(context, folders, out),
+        },
+    }
+}
+
+/// An error with its causes, on one line: what, because of what.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    one_line(&text).into_owned()
+}
+
+/// Tells about one unit of several, so that the others go on.
+pub(crate) fn complain(what: &str, error: &dyn Error) {
+    eprintln!("{what}: {}", with_causes(error));
+}
+
+/// An error that concerns one unit: the connection itself being gone concerns all and ends the verb.
+pub(crate) fn only_this_unit(error: client::ClientError) -> Result<agentd_protocol::CallError, Failure> {
+    match error {
+        client::ClientError::Call(error) => Ok(error),
+        other => Err(Failure::Client(other)),
+    }
+}

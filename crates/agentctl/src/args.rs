@@ -1,0 +1,267 @@
+//! The command line as typed values.
+
+use std::path::PathBuf;
+
+use agentd_protocol::{JobMode, KillWhom};
+use agentd_unit::{Signal, UnitName};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Control agentd, the init system for AI agents.
+#[derive(Debug, Parser)]
+#[command(name = "agentctl", version, max_term_width = 100, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// Flags that stand before or after the verb.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// Talk to the manager of the calling user instead of the system's
+    #[arg(long, global = true)]
+    pub(crate) user: bool,
+    /// Talk to the manager whose control socket is DIR/control.sock
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) runtime_dir: Option<PathBuf>,
+    /// How to print
+    #[arg(short, long, global = true, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: Format,
+    /// Do not wait until the job has ended
+    #[arg(long, global = true)]
+    pub(crate) no_block: bool,
+    /// Print errors only
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// For programs; see docs/agentctl.md
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Start units
+    Start(Jobs),
+    /// Stop units
+    Stop(Jobs),
+    /// Stop units and start them again; start those that are not active
+    Restart(Jobs),
+    /// Restart those of the units that are active
+    TryRestart(Jobs),
+    /// Have units read their configuration again
+    Reload(Jobs),
+    /// Reload units, or restart those that cannot reload
+    ReloadOrRestart(Jobs),
+    /// Send a signal to the processes of units
+    Kill(Kill),
+    /// Show how units, or the manager, are doing
+    Status(Status),
+    /// List units
+    #[command(alias = "list-units")]
+    List(List),
+    /// List timers, the next to fire first
+    ListTimers,
+    /// List jobs that have not ended
+    ListJobs,
+    /// Cancel jobs; all of them if none is named
+    Cancel(Cancel),
+    /// Show the properties of units, or of the manager
+    Show(Show),
+    /// Show the files that define units
+    Cat(Units),
+    /// Show the log of units
+    Logs(Logs),
+    /// Read all unit files again
+    DaemonReload,
+    /// Succeed if one of the units is active
+    IsActive(Units),
+    /// Succeed if one of the units has failed
+    IsFailed(Units),
+    /// Forget failures and start limits; of all units if none is named
+    ResetFailed(OptionalUnits),
+    /// Stop everything and switch the machine off
+    Poweroff,
+    /// Stop everything and restart the machine
+    Reboot,
+    /// Stop everything and halt the machine
+    Halt,
+    /// Stop everything and end the manager
+    Exit(ExitVerb),
+    /// Show the versions of agentctl and of the manager
+    Version,
+    /// Make and list signing keys
+    Key(Key),
+}
+
+/// A name without a type is a service.
+fn unit(text: &str) -> Result<UnitName, String> {
+    UnitName::parse_lenient(text).map_err(|error| error.to_string())
+}
+
+fn signal(text: &str) -> Result<Signal, String> {
+    text.parse().map_err(|error: agentd_unit::signal::SignalError| error.to_string())
+}
+
+fn word<T: std::str::FromStr<Err = agentd_protocol::words::WordError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+/// Units to act on.
+#[derive(Debug, Args)]
+pub(crate) struct Jobs {
+    /// Unit names; a name without a type is a service
+    #[arg(required = true, value_name = "UNIT", value_parser = unit)]
+    pub(crate) units: Vec<UnitName>,
+    /// What happens to jobs in the way: replace, fail, isolate, ignore-dependencies
+    #[arg(long, value_name = "MODE", default_value = "replace", value_parser = word::<JobMode>)]
+    pub(crate) job_mode: JobMode,
+}
+
+/// Units to look at.
+#[derive(Debug, Args)]
+pub(crate) struct Units {
+    /// Unit names; a name without a type is a service
+    #[arg(required = true, value_name = "UNIT", value_parser = unit)]
+    pub(crate) units: Vec<UnitName>,
+}
+
+/// Units, or all.
+#[derive(Debug, Args)]
+pub(crate) struct OptionalUnits {
+    /// Unit names; a name without a type is a service
+    #[arg(value_name = "UNIT", value_parser = unit)]
+    pub(crate) units: Vec<UnitName>,
+}
+
+/// `kill`.
+#[derive(Debug, Args)]
+pub(crate) struct Kill {
+    /// Unit names; a name without a type is a service
+    #[arg(required = true, value_name = "UNIT", value_parser = unit)]
+    pub(crate) units: Vec<UnitName>,
+    /// A name such as SIGHUP or a number from 1 to 64
+    #[arg(short, long, value_name = "SIGNAL", default_value = "SIGTERM", value_parser = signal)]
+    pub(crate) signal: Signal,
+    /// Which processes: all, main, control
+    #[arg(long, value_name = "WHOM", default_value = "all", value_parser = word::<KillWhom>)]
+    pub(crate) kill_whom: KillWhom,
+}
+
+/// `status`.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Unit names; the manager as a whole if none is named
+    #[arg(value_name = "UNIT", value_parser = unit)]
+    pub(crate) units: Vec<UnitName>,
+    /// How many lines of the log to show
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    pub(crate) lines: u32,
+}
+
+/// `list`.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Names with the wildcards * ? [...]
+    #[arg(value_name = "PATTERN")]
+    pub(crate) patterns: Vec<String>,
+    /// Show inactive units too
+    #[arg(short, long)]
+    pub(crate) all: bool,
+    /// Only units of these types: service, timer, target ...
+    #[arg(short, long = "type", value_name = "TYPE", value_delimiter = ',')]
+    pub(crate) types: Vec<String>,
+    /// Only units in these load, active or sub states
+    #[arg(long = "state", value_name = "STATE", value_delimiter = ',')]
+    pub(crate) states: Vec<String>,
+}
+
+/// `cancel`.
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    /// Job numbers, as list-jobs shows them
+    #[arg(value_name = "JOB")]
+    pub(crate) jobs: Vec<u32>,
+}
+
+/// `show`.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Unit names; the manager as a whole if none is named
+    #[arg(value_name = "UNIT", value_parser = unit)]
+    pub(crate) units: Vec<UnitName>,
+    /// Only these properties
+    #[arg(short, long = "property", value_name = "NAME", value_delimiter = ',')]
+    pub(crate) properties: Vec<String>,
+    /// Print values without their names
+    #[arg(long)]
+    pub(crate) value: bool,
+}
+
+/// `logs`.
+#[derive(Debug, Args)]
+pub(crate) struct Logs {
+    /// Unit names; a name without a type is a service
+    #[arg(required = true, value_name = "UNIT", value_parser = unit)]
+    pub(crate) units: Vec<UnitName>,
+    /// Go on with what comes
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Only the last N lines (with --follow: 10 if not given)
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) lines: Option<u32>,
+}
+
+/// `exit`.
+#[derive(Debug, Args)]
+pub(crate) struct ExitVerb {
+    /// The manager's exit code
+    #[arg(value_name = "CODE", default_value_t = 0)]
+    pub(crate) code: u8,
+}
+
+/// `key`.
+#[derive(Debug, Args)]
+pub(crate) struct Key {
+    #[command(subcommand)]
+    pub(crate) verb: KeyVerb,
+}
+
+/// What to do with keys.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyVerb {
+    /// Make a key pair: NAME.key to sign with, NAME.pub to verify with
+    Generate(KeyGenerate),
+    /// List the keys that signatures are verified with
+    List(KeyFolders),
+}
+
+/// `key generate`.
+#[derive(Debug, Args)]
+pub(crate) struct KeyGenerate {
+    /// The stem of both files
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The folder that they are written to
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+}
+
+/// Where public keys are.
+#[derive(Debug, Args)]
+pub(crate) struct KeyFolders {
+    /// Folders of public keys, instead of /etc/agentd/keys and /usr/lib/agentd/keys
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keys: Vec<PathBuf>,
+}
+
+#[cfg(test)]
+#[path = "args_tests.rs"]
+mod tests;

@@ -1,0 +1,96 @@
+//! What may be typed, and what may not.
+
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+
+use super::*;
+
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(format!("agentctl {line}").split_whitespace())
+}
+
+#[test]
+fn the_definition_of_the_command_line_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_form_that_scripts_rely_on_is_taken() {
+    for line in [
+        "start web",
+        "--user --no-block start web.service db.service",
+        "start web --runtime-dir /run/x -o json",
+        "stop web -q",
+        "restart web --job-mode=ignore-dependencies",
+        "try-restart web",
+        "reload web",
+        "reload-or-restart web",
+        "kill web",
+        "kill -s HUP --kill-whom=main web",
+        "kill --signal=64 web",
+        "status",
+        "status web -n 0",
+        "list",
+        "list-units --all --type service,timer --state=failed",
+        "list web*",
+        "list-timers -o json",
+        "list-jobs",
+        "cancel",
+        "cancel 1 2",
+        "show",
+        "show web -p MainPID,Result -p Id --value",
+        "cat web",
+        "logs web -f -n 5 -o json",
+        "daemon-reload",
+        "is-active web",
+        "is-failed web",
+        "reset-failed",
+        "reset-failed web",
+        "poweroff",
+        "reboot",
+        "halt",
+        "exit",
+        "exit 5",
+        "version",
+        "key generate me --out /tmp",
+        "key list --keys /a --keys /b",
+    ] {
+        assert!(parse(line).is_ok(), "{line}: {}", parse(line).unwrap_err());
+    }
+}
+
+#[test]
+fn what_is_wrong_is_refused_with_the_reason() {
+    for (line, reason) in [
+        ("", "Usage:"),
+        ("fly", "unrecognized subcommand 'fly'"),
+        ("start", "<UNIT>"),
+        ("start a/b", "character '/'"),
+        ("start web --job-mode=hard", "it is one of replace, fail"),
+        ("kill -s 0 web", "'0' is no signal"),
+        ("kill -s 65 web", "'65' is no signal"),
+        ("kill -s TERM9 web", "'TERM9' is no signal"),
+        ("kill --kill-whom=child web", "it is one of all, main, control"),
+        ("cancel x", "invalid digit"),
+        ("exit 256", "256 is not in 0..=255"),
+        ("list -o xml", "possible values: text, json"),
+        ("key generate me", "--out <DIR>"),
+    ] {
+        let error = parse(line).unwrap_err();
+        assert!(error.to_string().contains(reason), "{line}: {error}");
+        assert_eq!(error.exit_code(), 2, "{line}");
+    }
+}
+
+#[test]
+fn a_mistyped_verb_is_answered_with_the_right_one() {
+    let error = parse("statsu web").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidSubcommand);
+    assert!(error.to_string().contains("status"), "{error}");
+}
+
+#[test]
+fn a_name_without_a_type_is_a_service() {
+    let Verb::Start(jobs) = parse("start web db.target").unwrap().verb else { panic!("not a start") };
+    assert_eq!(jobs.units.iter().map(UnitName::as_str).collect::<Vec<_>>(), ["web.service", "db.target"]);
+}

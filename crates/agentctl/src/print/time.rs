@@ -1,0 +1,203 @@
+//! Times as systemd prints them: points in the zone of the system, spans with their units.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+const MILLISECOND: u64 = 1_000;
+const SECOND: u64 = 1_000_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+const WEEK: u64 = 7 * DAY;
+/// systemd's mean month of 30.44 days.
+const MONTH: u64 = 2_629_800 * SECOND;
+/// systemd's mean year of 365.25 days.
+const YEAR: u64 = 31_557_600 * SECOND;
+
+/// The time by which "ago" and "left" are reckoned, and the zone in which points are shown.
+#[derive(Debug, Clone)]
+pub(crate) struct Clock {
+    now: u64,
+    zone: TimeZone,
+}
+
+impl Clock {
+    /// The system's time and zone.
+    pub(crate) fn of_system() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { now: u64::try_from(since.as_micros()).unwrap_or(u64::MAX), zone: TimeZone::system() }
+    }
+
+    /// A fixed time in UTC.
+    #[cfg(test)]
+    pub(crate) const fn fixed(now: u64) -> Self {
+        Self { now, zone: TimeZone::UTC }
+    }
+
+    /// `Sun 2026-11-29 16:47:00 UTC`; microseconds since the epoch.
+    pub(crate) fn point(&self, micros: u64) -> String {
+        self.format(micros, "%a %Y-%m-%d %H:%M:%S %Z")
+    }
+
+    /// `Nov 29 16:47:00`, as lines of logs begin.
+    pub(crate) fn short(&self, micros: u64) -> String {
+        self.format(micros, "%b %d %H:%M:%S")
+    }
+
+    fn format(&self, micros: u64, pattern: &str) -> String {
+        let point = i64::try_from(micros).ok().and_then(|micros| Timestamp::from_microsecond(micros).ok());
+        point.map_or_else(
+            // Beyond the year 9999; no clock says so, but an answer might.
+            || format!("@{}", micros / SECOND),
+            |point| point.to_zoned_datetime(self.zone.clone()).strftime(pattern).to_string(),
+        )
+    }
+
+    /// `5s ago`, `2h 5min left`, `now`.
+    pub(crate) fn relative(&self, micros: u64) -> String {
+        match micros.abs_diff(self.now) {
+            0 => "now".to_owned(),
+            distance => {
+                format!("{} {}", coarse(distance), if micros <= self.now { "ago" } else { "left" })
+            }
+        }
+    }
+
+    /// How long it was, without "ago".
+    pub(crate) fn distance(&self, micros: u64) -> String {
+        coarse(micros.abs_diff(self.now))
+    }
+}
+
+/// Two units at most, as systemd's "ago" has them.
+fn coarse(span: u64) -> String {
+    let pair = |large: u64, name: &str, small: u64, small_name: &str| {
+        let (many, rest) = (span / large, span % large / small);
+        let plural = |count: u64, name: &str| format!("{count} {name}{}", if count == 1 { "" } else { "s" });
+        if rest == 0 {
+            plural(many, name)
+        } else {
+            format!("{} {}", plural(many, name), plural(rest, small_name))
+        }
+    };
+    match span {
+        YEAR.. => pair(YEAR, "year", MONTH, "month"),
+        MONTH.. => pair(MONTH, "month", DAY, "day"),
+        WEEK.. => pair(WEEK, "week", DAY, "day"),
+        _ if span >= 2 * DAY => format!("{} days", span / DAY),
+        _ if span >= 25 * HOUR => format!("1 day {}h", (span - DAY) / HOUR),
+        _ if span >= 6 * HOUR => format!("{}h", span / HOUR),
+        HOUR.. => format!("{}h {}min", span / HOUR, span % HOUR / MINUTE),
+        _ if span >= 5 * MINUTE => format!("{}min", span / MINUTE),
+        MINUTE.. => format!("{}min {}s", span / MINUTE, span % MINUTE / SECOND),
+        SECOND.. => format!("{}s", span / SECOND),
+        MILLISECOND.. => format!("{}ms", span / MILLISECOND),
+        _ => format!("{span}us"),
+    }
+}
+
+/// A span in full: `1min 2.500s`, `250ms`, `0`; what is below `accuracy` is left out.
+pub(crate) fn span(micros: u64, accuracy: u64) -> String {
+    const UNITS: [(u64, &str); 5] =
+        [(DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (MILLISECOND, "ms")];
+    let mut rest = micros - micros % accuracy.max(1);
+    if rest == 0 {
+        return "0".to_owned();
+    }
+    let mut parts = Vec::new();
+    for (unit, name) in UNITS {
+        let (count, below) = (rest / unit, rest % unit);
+        if count == 0 {
+            continue;
+        }
+        rest = below;
+        // Below a minute the rest becomes decimals, as in "2.5s".
+        if unit <= SECOND && below > 0 {
+            let digits = unit.ilog10() as usize;
+            let decimals = format!("{below:0digits$}");
+            parts.push(format!("{count}.{}{name}", decimals.trim_end_matches('0')));
+            rest = 0;
+        } else {
+            parts.push(format!("{count}{name}"));
+        }
+    }
+    if rest > 0 {
+        parts.push(format!("{rest}us"));
+    }
+    parts.join(" ")
+}
+
+/// A span down to the millisecond.
+pub(crate) fn span_ms(micros: u64) -> String {
+    span(micros, MILLISECOND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sun 2026-11-29 16:47:00 UTC.
+    const NOW: u64 = 1_795_970_820_000_000;
+
+    #[test]
+    fn points_are_printed_in_systemds_form() {
+        let clock = Clock::fixed(NOW);
+        assert_eq!(clock.point(NOW), "Sun 2026-11-29 16:47:00 UTC");
+        assert_eq!(clock.short(NOW), "Nov 29 16:47:00");
+        assert_eq!(clock.point(u64::MAX), "@18446744073709");
+    }
+
+    #[test]
+    fn the_zone_of_the_system_counts_with_its_summer_time() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let clock = Clock { now: NOW, zone };
+        assert_eq!(clock.point(NOW), "Sun 2026-11-29 17:47:00 CET");
+        assert_eq!(clock.point(NOW - 120 * DAY), "Sat 2026-08-01 18:47:00 CEST");
+    }
+
+    #[test]
+    fn distances_have_two_units_at_most() {
+        let clock = Clock::fixed(NOW);
+        for (distance, text) in [
+            (1, "1us ago"),
+            (999 * MILLISECOND, "999ms ago"),
+            (5 * SECOND, "5s ago"),
+            (90 * SECOND, "1min 30s ago"),
+            (6 * MINUTE + SECOND, "6min ago"),
+            (2 * HOUR + 5 * MINUTE, "2h 5min ago"),
+            (7 * HOUR + 5 * MINUTE, "7h ago"),
+            (24 * HOUR, "24h ago"),
+            (26 * HOUR, "1 day 2h ago"),
+            (3 * DAY, "3 days ago"),
+            (8 * DAY, "1 week 1 day ago"),
+            (2 * MONTH + DAY, "2 months 1 day ago"),
+            (YEAR, "1 year ago"),
+        ] {
+            assert_eq!(clock.relative(NOW - distance), text);
+        }
+        assert_eq!(clock.relative(NOW), "now");
+        assert_eq!(clock.relative(NOW + 61 * SECOND), "1min 1s left");
+    }
+
+    #[test]
+    fn spans_are_printed_as_systemd_does() {
+        for (micros, accuracy, text) in [
+            (0, 1, "0"),
+            (999, 1_000, "0"),
+            (1, 1, "1us"),
+            (1_500, 1, "1.5ms"),
+            (12_345, 1_000, "12ms"),
+            (1_234_567, 1_000, "1.234s"),
+            (100_000, 1, "100ms"),
+            (62_500_000, 1_000, "1min 2.5s"),
+            (60_000_000, 1, "1min"),
+            (60_250_000, 1, "1min 250ms"),
+            (90_061_000_000, 1, "1d 1h 1min 1s"),
+            (2_050_000, 1, "2.05s"),
+        ] {
+            assert_eq!(span(micros, accuracy), text);
+        }
+    }
+}

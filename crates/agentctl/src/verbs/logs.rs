@@ -1,0 +1,167 @@
+//! `logs`: the lines of units, from the manager's own log or from the journal, in one form.
+
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use agentd_protocol::method;
+use agentd_protocol::unit::LogEntry;
+use agentd_protocol::words::LogSource;
+use agentd_unit::UnitName;
+
+use crate::args::Logs;
+use crate::client::{ANSWER, Client};
+use crate::context::{Context, last_lines};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::print::time::Clock;
+use crate::print::{json_line, one_line};
+
+mod journal;
+
+/// How many lines `-f` begins with, as journalctl has it.
+const FOLLOW_LINES: u32 = 10;
+
+/// How many entries wait between those who read and the one who prints.
+const QUEUE: usize = 256;
+
+/// `agentctl logs UNIT… [-f] [-n N]`.
+pub(crate) fn logs(context: &Context, logs: &Logs, out: &mut impl Write) -> Outcome {
+    let lines = logs.lines.or(logs.follow.then_some(FOLLOW_LINES));
+    if logs.follow {
+        return follow(context, &logs.units, lines, out);
+    }
+    let mut entries = Vec::new();
+    for unit in &logs.units {
+        let mut client = context.connect()?;
+        read(context, &mut client, unit, lines, false, &mut |entry| {
+            entries.push(entry);
+            Ok(())
+        })?;
+    }
+    // Each unit's own lines are in order already; a stable sort keeps them so.
+    entries.sort_by_key(|entry| entry.timestamp);
+    for entry in &entries {
+        write_entry(context, entry, out)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The last `lines` of a unit, oldest first; all that are kept if none is given.
+pub(crate) fn tail(
+    context: &Context,
+    client: &mut Client,
+    unit: &UnitName,
+    lines: u32,
+) -> Result<Vec<LogEntry>, Failure> {
+    let mut entries = Vec::new();
+    read(context, client, unit, Some(lines), false, &mut |entry| {
+        entries.push(entry);
+        Ok(())
+    })?;
+    Ok(entries)
+}
+
+/// Follows each unit over a connection of its own and prints lines as they come.
+fn follow(context: &Context, units: &[UnitName], lines: Option<u32>, out: &mut impl Write) -> Outcome {
+    let (sender, receiver) = sync_channel(QUEUE);
+    thread::scope(|scope| {
+        for unit in units {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                let ended = context.connect().map_err(Failure::from).and_then(|mut client| {
+                    read(context, &mut client, unit, lines, true, &mut |entry| give(&sender, entry))
+                });
+                // If nobody receives any more, the verb is over.
+                drop(sender.send(Err(ended)));
+            });
+        }
+        drop(sender);
+        print_all(context, receiver, out)
+    })
+}
+
+type Message = Result<LogEntry, Result<(), Failure>>;
+
+fn give(sender: &SyncSender<Message>, entry: LogEntry) -> Result<(), Failure> {
+    sender.send(Ok(entry)).map_err(|_| Failure::Output(io::ErrorKind::BrokenPipe.into()))
+}
+
+/// Ends when the last one who reads has ended, or when what is printed goes nowhere.
+fn print_all(context: &Context, receiver: Receiver<Message>, out: &mut impl Write) -> Outcome {
+    let mut result = Ok(Exit::Done);
+    for message in receiver {
+        match message {
+            Ok(entry) => {
+                let written = write_entry(context, &entry, out).and_then(|()| out.flush());
+                if let Err(error) = written {
+                    // The others wait for lines that may never come; leave at once.
+                    return leave(error);
+                }
+            }
+            Err(Ok(())) => {}
+            Err(Err(failure)) => result = Err(failure),
+        }
+    }
+    result
+}
+
+/// Ends the program from within the threads that follow.
+fn leave(error: io::Error) -> Outcome {
+    let failure = Failure::Output(error);
+    if failure.is_broken_pipe() {
+        std::process::exit(Exit::Done as i32);
+    }
+    eprintln!("agentctl: {}", crate::with_causes(&failure));
+    std::process::exit(failure.exit() as i32);
+}
+
+/// Hands every entry of a unit to `each`, from wherever it is kept.
+fn read(
+    context: &Context,
+    client: &mut Client,
+    unit: &UnitName,
+    lines: Option<u32>,
+    follow: bool,
+    each: &mut dyn FnMut(LogEntry) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut source = LogSource::Embedded;
+    let limit = if follow { None } else { Some(ANSWER) };
+    client.stream::<method::GetLogs, Failure>(&last_lines(unit, lines, follow), limit, |page| {
+        source = page.source;
+        page.entries.into_iter().try_for_each(&mut *each)
+    })?;
+    match source {
+        LogSource::Embedded => Ok(()),
+        LogSource::Journal => journal::read(context.user, unit, lines, follow, each),
+    }
+}
+
+fn write_entry(context: &Context, entry: &LogEntry, out: &mut impl Write) -> io::Result<()> {
+    if context.is_json() { json_line(entry, out) } else { writeln!(out, "{}", line(&context.clock, entry)) }
+}
+
+/// `Nov 29 16:47:00 web[123]: what it said`.
+pub(crate) fn line(clock: &Clock, entry: &LogEntry) -> String {
+    let pid = entry.pid.map_or_else(String::new, |pid| format!("[{pid}]"));
+    let who = one_line(&entry.identifier);
+    format!("{} {who}{pid}: {}", clock.short(entry.timestamp), one_line(&entry.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_when_who_and_what() {
+        let entry = LogEntry {
+            timestamp: 1_795_970_820_000_000,
+            identifier: "web".into(),
+            pid: Some(7),
+            message: "hot\x1b[31m".into(),
+            ..LogEntry::default()
+        };
+        let clock = Clock::fixed(0);
+        assert_eq!(line(&clock, &entry), "Nov 29 16:47:00 web[7]: hot\\u{1b}[31m");
+        assert_eq!(line(&clock, &LogEntry { pid: None, ..entry }), "Nov 29 16:47:00 web: hot\\u{1b}[31m");
+    }
+}

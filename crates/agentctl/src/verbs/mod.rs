@@ -1,0 +1,12 @@
+//! One module for each family of verbs.
+
+pub(crate) mod act;
+pub(crate) mod cat;
+pub(crate) mod jobs;
+pub(crate) mod key;
+pub(crate) mod list;
+pub(crate) mod logs;
+pub(crate) mod overview;
+pub(crate) mod query;
+pub(crate) mod show;
+pub(crate) mod status;
