@@ -1,1 +1,135 @@
-//! What the manager says of itself: kmsg and console early, journald when it is there.
+//! What the manager says of itself: console and kernel log early, journald as soon as it is there.
+//!
+//! ```text
+//! tracing event ─> Message ─┬─ queue ─> console, standard error      text
+//!                           ├─ queue ─> kernel log                   while journald is not there
+//!                           └─ queue ─> journald                     with all fields
+//! ```
+//!
+//! Every outlet has a thread and a bounded queue of its own, so that whoever logs never waits: the journal may be one
+//! of our own units, and a console may be a terminal that somebody has stopped. What is said before journald is there
+//! is kept and sent to it later; what does not fit is counted, and the count is said.
+//!
+//! An event's fields `unit`, `invocation_id`, `message_id` and `priority` (0 to 7, where the level of the event does
+//! not say it) have a meaning of their own; all others go along under their names.
+
+mod layer;
+mod level;
+mod message;
+mod native;
+mod queue;
+mod text;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agentd_engine::Record;
+use agentd_linux::kmsg::Kmsg;
+use agentd_unit::UnitName;
+use tracing::Dispatch;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+pub use level::{LogLevel, LogLevelError};
+
+use layer::Hub;
+
+/// Where journald takes messages, systemd-journald.service(8).
+pub const JOURNALD_SOCKET: &str = "/run/systemd/journal/socket";
+
+/// Where messages go. What is `None` gets none.
+#[derive(Default)]
+pub struct JournalConfig {
+    /// What is quieter than this goes nowhere.
+    pub level: LogLevel,
+    /// The unit fields are those of a user manager.
+    pub user: bool,
+    /// Lines with time and level, for a manager that was started by somebody; standard error.
+    pub stderr: Option<Box<dyn Write + Send>>,
+    /// Bare lines; only those this loud or louder (`quiet` on the kernel command line: warnings).
+    pub console: Option<(LogLevel, Box<dyn Write + Send>)>,
+    /// The kernel's log, for as long as journald does not take messages.
+    pub kmsg: Option<Kmsg>,
+    /// The socket of journald, there or not; [`JOURNALD_SOCKET`] save in tests.
+    pub journald: Option<PathBuf>,
+}
+
+/// The outlets. Kept for as long as anything is logged.
+pub struct Journal {
+    hub: Arc<Hub>,
+}
+
+impl Journal {
+    /// Has waiting messages offered to journald now: to be called when its unit becomes active.
+    pub fn poke(&self) {
+        self.hub.taps().for_each(|tap| tap.queue.poke());
+    }
+
+    /// Whether journald took the last message that it was offered.
+    #[must_use]
+    pub fn journald_is_up(&self) -> bool {
+        self.hub.journald_is_up()
+    }
+
+    /// Waits until every outlet has taken everything, at most `timeout`; whether that was so. For the moment before
+    /// the process ends or executes another program.
+    pub fn flush(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
+        let mut all = true;
+        for tap in self.hub.taps() {
+            // Each gets its chance, also after one that takes nothing.
+            all &= tap.queue.flush(deadline);
+        }
+        all
+    }
+}
+
+/// Starts the outlets and makes them those of the whole process.
+///
+/// # Errors
+/// No thread can be started, or this was called before.
+pub fn init(config: JournalConfig) -> io::Result<Journal> {
+    let (dispatch, journal) = build(config)?;
+    tracing::dispatcher::set_global_default(dispatch).map_err(io::Error::other)?;
+    Ok(journal)
+}
+
+/// Starts the outlets; messages reach them where the dispatcher is the default one.
+///
+/// # Errors
+/// No thread can be started.
+pub fn build(config: JournalConfig) -> io::Result<(Dispatch, Journal)> {
+    let level = config.level;
+    let hub = Arc::new(Hub::start(config)?);
+    let layer = layer::Capture::new(Arc::clone(&hub));
+    let subscriber = tracing_subscriber::registry().with(layer).with(level.filter());
+    Ok((Dispatch::new(subscriber), Journal { hub }))
+}
+
+/// Logs what the engine says, with its unit, run and kind.
+pub fn emit(record: &Record) {
+    let unit = record.unit.as_ref().map(UnitName::as_str);
+    let run = record.run.map(|run| run.to_string());
+    let level = LogLevel::from(record.level);
+    // The level of an event is part of its call site, so each needs its own.
+    macro_rules! event {
+        ($level:ident) => {
+            tracing::event!(
+                tracing::Level::$level,
+                priority = u64::from(level.number()),
+                unit,
+                invocation_id = run.as_deref(),
+                message_id = record.message_id,
+                "{}",
+                record.text
+            )
+        };
+    }
+    match record.level {
+        agentd_engine::Level::Error => event!(ERROR),
+        agentd_engine::Level::Warning => event!(WARN),
+        agentd_engine::Level::Notice | agentd_engine::Level::Info => event!(INFO),
+        agentd_engine::Level::Debug => event!(DEBUG),
+    }
+}

@@ -23,7 +23,7 @@ mod rate;
 mod reader;
 mod ring;
 mod split;
-mod stamp;
+pub(crate) mod stamp;
 mod store;
 mod tail;
 mod writer;
@@ -37,7 +37,7 @@ pub use store::{FollowId, LogStore};
 pub const MAX_READ: usize = 65_536;
 
 /// CLOCK_REALTIME as the log has it.
-fn now() -> agentd_unit::Realtime {
+pub(crate) fn now() -> agentd_unit::Realtime {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     agentd_unit::Realtime(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }

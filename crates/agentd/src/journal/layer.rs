@@ -1,0 +1,95 @@
+//! From tracing's events to the outlets.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+use super::JournalConfig;
+use super::level::LogLevel;
+use super::message::Message;
+use super::native::Journald;
+use super::queue::Queue;
+use super::text::{KernelLog, Stream};
+
+/// One outlet and what it is given.
+pub(crate) struct Tap {
+    /// What is quieter is not for it.
+    level: LogLevel,
+    /// Nothing is for it while journald is there.
+    substitute: bool,
+    pub(crate) queue: Queue,
+}
+
+/// All outlets.
+pub(crate) struct Hub {
+    level: LogLevel,
+    journald_is_up: Arc<AtomicBool>,
+    taps: Vec<Tap>,
+}
+
+impl Hub {
+    pub(crate) fn start(config: JournalConfig) -> io::Result<Self> {
+        let journald_is_up = Arc::new(AtomicBool::new(false));
+        let mut taps = Vec::new();
+        let level = config.level;
+        if let Some(out) = config.stderr {
+            let queue = Queue::start("log-stderr", Stream::stamped(out))?;
+            taps.push(Tap { level, substitute: false, queue });
+        }
+        if let Some((level, out)) = config.console {
+            let queue = Queue::start("log-console", Stream::console(out))?;
+            taps.push(Tap { level, substitute: false, queue });
+        }
+        if let Some(kmsg) = config.kmsg {
+            let queue = Queue::start("log-kmsg", KernelLog(kmsg))?;
+            taps.push(Tap { level, substitute: true, queue });
+        }
+        if let Some(path) = config.journald {
+            let outlet = Journald::new(path, config.user, Arc::clone(&journald_is_up));
+            taps.push(Tap { level, substitute: false, queue: Queue::start("log-journald", outlet)? });
+        }
+        Ok(Self { level, journald_is_up, taps })
+    }
+
+    pub(crate) fn taps(&self) -> impl Iterator<Item = &Tap> {
+        self.taps.iter()
+    }
+
+    pub(crate) fn journald_is_up(&self) -> bool {
+        self.journald_is_up.load(Ordering::Relaxed)
+    }
+
+    fn push(&self, message: Message) {
+        if message.level > self.level {
+            return;
+        }
+        let message = Arc::new(message);
+        let up = self.journald_is_up();
+        for tap in &self.taps {
+            if message.level <= tap.level && !(tap.substitute && up) {
+                tap.queue.push(Arc::clone(&message));
+            }
+        }
+    }
+}
+
+/// Takes every event. Spans are no concern of it: what is said about a unit names the unit itself.
+pub(crate) struct Capture {
+    hub: Arc<Hub>,
+}
+
+impl Capture {
+    pub(crate) fn new(hub: Arc<Hub>) -> Self {
+        Self { hub }
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Capture {
+    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        self.hub.push(Message::of(event));
+    }
+}

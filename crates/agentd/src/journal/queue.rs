@@ -1,0 +1,199 @@
+//! Between the loop, which never waits, and one outlet, which may: a bounded queue and a thread.
+//!
+//! # Invariants
+//! - Pushing takes no longer than copying a pointer.
+//! - Messages leave in the order in which they came. Where too many wait the oldest go, and their number takes their
+//!   place.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::level::LogLevel;
+use super::message::Message;
+
+/// The most messages that wait for one outlet, and the most memory they take: enough for the boot of a machine with a
+/// thousand units whose journal comes last.
+const MAX_MESSAGES: usize = 8192;
+const MAX_BYTES: usize = 4 << 20;
+
+/// A refused message is offered again after this, then twice this, and so on …
+const FIRST_RETRY: Duration = Duration::from_millis(50);
+/// … this often: for about a minute and a half. After that only a new message makes a new attempt, so that a machine
+/// without a journal is not woken for it for ever.
+const RETRIES: u32 = 11;
+/// How long after an attempt a new message may make the next.
+const SPACING: Duration = Duration::from_secs(1);
+
+/// Why an outlet did not take a message.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It may take it later; nothing newer overtakes it.
+    Later,
+    /// It will never take this one.
+    Never(io::Error),
+}
+
+/// Something that takes messages, and may take its time.
+pub(crate) trait Outlet: Send + 'static {
+    /// Hands one message over.
+    fn deliver(&mut self, message: &Message) -> Result<(), Refusal>;
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Arc<Message>>,
+    bytes: usize,
+    dropped: u64,
+    /// The thread holds one that is not delivered yet.
+    busy: bool,
+    /// An attempt is wanted now.
+    poked: bool,
+    ended: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    delivered: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The loop's end of a queue. Dropping it ends the thread once it has delivered what the outlet takes at once.
+pub(crate) struct Queue {
+    shared: Arc<Shared>,
+}
+
+impl Queue {
+    /// Starts the thread of an outlet.
+    pub(crate) fn start(name: &str, outlet: impl Outlet) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let thread = thread::Builder::new().name(name.to_owned()).stack_size(256 << 10);
+        thread.spawn(move || run(&theirs, outlet))?;
+        Ok(Self { shared })
+    }
+
+    pub(crate) fn push(&self, message: Arc<Message>) {
+        let mut state = self.shared.lock();
+        state.bytes += message.bytes();
+        state.waiting.push_back(message);
+        while state.waiting.len() > MAX_MESSAGES || state.bytes > MAX_BYTES {
+            let Some(oldest) = state.waiting.pop_front() else { break };
+            state.bytes -= oldest.bytes();
+            state.dropped += 1;
+        }
+        self.shared.changed.notify_one();
+    }
+
+    /// Has the outlet tried now, as it may be there now.
+    pub(crate) fn poke(&self) {
+        self.shared.lock().poked = true;
+        self.shared.changed.notify_one();
+    }
+
+    /// Waits until everything was delivered; whether it was before `deadline`.
+    pub(crate) fn flush(&self, deadline: Instant) -> bool {
+        self.poke();
+        let mut state = self.shared.lock();
+        while state.busy || !state.waiting.is_empty() || state.dropped > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            state = self.shared.delivered.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.shared.lock().ended = true;
+        self.shared.changed.notify_one();
+    }
+}
+
+fn run(shared: &Shared, mut outlet: impl Outlet) {
+    let mut told = false;
+    while let Some(message) = next(shared) {
+        for attempt in 1.. {
+            match outlet.deliver(&message) {
+                Ok(()) => break,
+                Err(Refusal::Later) => {}
+                Err(Refusal::Never(error)) => {
+                    // Once: the next message will fare no better, and the other outlets have it.
+                    if !std::mem::replace(&mut told, true) {
+                        eprintln!("agentd: an outlet of the log takes no messages: {error}");
+                    }
+                    break;
+                }
+            }
+            if !wait(shared, attempt) {
+                return;
+            }
+        }
+    }
+}
+
+/// The next message, or what tells of those that were dropped before it; `None` at the end.
+fn next(shared: &Shared) -> Option<Arc<Message>> {
+    let mut state = shared.lock();
+    state.busy = false;
+    loop {
+        if state.dropped > 0 {
+            let text = format!("{} messages of agentd were dropped before this one", state.dropped);
+            state.dropped = 0;
+            state.busy = true;
+            return Some(Arc::new(Message::own(LogLevel::Warning, text)));
+        }
+        if let Some(message) = state.waiting.pop_front() {
+            state.bytes -= message.bytes();
+            state.busy = true;
+            return Some(message);
+        }
+        shared.delivered.notify_all();
+        if state.ended {
+            return None;
+        }
+        state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Waits until a refused message is to be offered again; false once there is nobody to wait for.
+fn wait(shared: &Shared, attempt: u32) -> bool {
+    let start = Instant::now();
+    let due = (attempt <= RETRIES).then(|| start + FIRST_RETRY * (1 << (attempt - 1)));
+    let mut state = shared.lock();
+    let seen = state.waiting.len() as u64 + state.dropped;
+    loop {
+        if std::mem::take(&mut state.poked) {
+            return true;
+        }
+        if state.ended {
+            return false;
+        }
+        let news = state.waiting.len() as u64 + state.dropped > seen;
+        let until = match due {
+            Some(due) if news => Some(due.min(start + SPACING)),
+            None if news => Some(start + SPACING),
+            due => due,
+        };
+        let now = Instant::now();
+        state = match until {
+            None => shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            Some(until) if until <= now => return true,
+            Some(until) => {
+                shared.changed.wait_timeout(state, until - now).unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+    }
+}
