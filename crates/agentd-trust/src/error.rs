@@ -2,12 +2,12 @@
 
 use crate::{KeyId, ManifestError, Sha256Digest};
 
-/// Why what is there is not what was signed. Each is one line for a person.
+/// Why what is there is not what was signed. Each is one whole line for a person; none has a source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrustError {
     /// The signature file cannot be understood.
     #[error("the signature file is malformed: {0}; sign the unit again")]
-    Malformed(#[from] Malformed),
+    Malformed(Malformed),
     /// Only keys that this machine does not know have signed.
     #[error("signed by {} only, unknown here; put its .pub in the keys folder if you trust it", keys(ids))]
     UnknownKey {
@@ -56,6 +56,13 @@ pub enum TrustError {
         /// What is there.
         found: Sha256Digest,
     },
+}
+
+// By hand, since a derived one would name the cause twice: the line above tells it already.
+impl From<Malformed> for TrustError {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
 }
 
 /// What is wrong with the form of a signature file.

@@ -17,7 +17,7 @@ pub const REVOKED_FOLDER: &str = "revoked";
 
 /// What happened to a key file.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {kind}", path.display())]
+#[error("{}", path.display())]
 pub struct KeyFileError {
     /// The file.
     pub path: PathBuf,
@@ -30,7 +30,7 @@ pub struct KeyFileError {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileErrorKind {
     /// It could not be read or written.
-    #[error("{0}")]
+    #[error("cannot be read or written")]
     Io(#[from] io::Error),
     /// A folder, link, pipe or device.
     #[error("is no regular file (symbolic links are not followed; copy the key here)")]
@@ -57,11 +57,11 @@ pub enum KeyFileErrorKind {
         uid: u32,
     },
     /// The text is no key.
-    #[error("{0}")]
+    #[error(transparent)]
     Key(#[from] KeyError),
     /// No random numbers.
-    #[error("the kernel gave no random numbers: {0}")]
-    Random(getrandom::Error),
+    #[error("no key can be made without random numbers from the kernel")]
+    Random(#[source] getrandom::Error),
     /// Not the name of a key.
     #[error("is no name for a key; use letters, digits, '-', '_' and '.', not '.' first")]
     Name,

@@ -34,7 +34,7 @@ pub struct KnownKey {
 
 /// A file or folder of keys that is no use, and why.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {kind}", path.display())]
+#[error("{}", path.display())]
 pub struct KeyProblem {
     /// The file or folder.
     pub path: PathBuf,
@@ -47,19 +47,19 @@ pub struct KeyProblem {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyProblemKind {
     /// The key in it is not used.
-    #[error("not used: it {0}")]
-    Skipped(KeyFileErrorKind),
+    #[error("is not used")]
+    Skipped(#[source] KeyFileErrorKind),
     /// A folder that cannot be trusted: none of its keys is used.
-    #[error("no key in it is used: it {0}")]
-    FolderSkipped(KeyFileErrorKind),
+    #[error("no key in it is used")]
+    FolderSkipped(#[source] KeyFileErrorKind),
     /// The revocations cannot be listed: no key of any folder is used.
-    #[error("cannot be listed, so no key is trusted: {0}")]
-    RevocationsUnknown(io::Error),
+    #[error("cannot be listed, so no key at all is trusted")]
+    RevocationsUnknown(#[source] io::Error),
     /// The revocation cannot be read: keys in files of the same name are taken as revoked.
-    #[error("is taken to revoke the key of the same file name, since it {0}")]
-    RevocationUnclear(KeyFileErrorKind),
+    #[error("is taken to revoke the key of the same file name")]
+    RevocationUnclear(#[source] KeyFileErrorKind),
     /// Another key of the same id is there already; one of the two was made to collide.
-    #[error("not used: {} has another key with the id {id}", other.display())]
+    #[error("is not used, since {} has another key with the same id {id}", other.display())]
     SameId {
         /// The id.
         id: KeyId,
@@ -67,7 +67,7 @@ pub enum KeyProblemKind {
         other: PathBuf,
     },
     /// More entries than are looked at.
-    #[error("no key in it is used: it has more than {MAX_ENTRIES} entries")]
+    #[error("no key in it is used, since it has more than {MAX_ENTRIES} entries")]
     TooMany,
 }
 
