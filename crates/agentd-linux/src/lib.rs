@@ -3,3 +3,8 @@
 pub mod datagram;
 pub mod descriptor;
 pub mod epoll;
+pub mod kmsg;
+pub mod machine;
+pub mod memfd;
+pub mod mount;
+pub mod user;

@@ -1,0 +1,12 @@
+//! The project's own commands, run as `cargo xtask VERB`.
+//!
+//! xtask depends on none of the project's crates: what it tests, it tests as built programs.
+#![forbid(unsafe_code)]
+
+pub mod arrows;
+pub mod check;
+pub mod cli;
+pub mod error;
+pub mod report;
+pub mod run;
+pub mod tools;
