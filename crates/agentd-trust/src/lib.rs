@@ -10,7 +10,7 @@
 //! - What decides takes bytes, never paths: the caller reads a file once, and verifies, parses and runs those bytes.
 //! - A [`VerifiedManifest`] only comes from [`verify`]; no name or digest in it was read before a signature held.
 //! - The same manifest and the same keys give the same envelope, to the byte.
-//! - Files are touched in [`key_file`], [`ring`] and [`durable`] alone, for keys and for writing signatures.
+//! - Files are touched in [`key_file`], [`ring`], [`durable`] and [`tree`] alone: keys, written signatures, packages.
 #![forbid(unsafe_code)]
 
 pub mod digest;
@@ -25,6 +25,7 @@ pub mod name;
 pub mod policy;
 pub mod ring;
 mod statement;
+pub mod tree;
 pub mod verify;
 
 pub use digest::Sha256Digest;
