@@ -7,4 +7,8 @@ pub mod kmsg;
 pub mod machine;
 pub mod memfd;
 pub mod mount;
+pub mod pidfd;
+pub mod reap;
+pub mod rlimit;
+pub mod spawn;
 pub mod user;

@@ -1,0 +1,355 @@
+//! What runs between birth and exec.
+//!
+//! # Invariants
+//!
+//! - The child makes raw system calls and writes to its [`Walk`] alone: no allocation, no lock, no panic, no
+//!   thread-local storage.
+//! - Each step is checked. The first that fails is reported and ends the child with the step's exit status; the
+//!   program never starts with less than was asked for.
+//!
+//! # The order
+//!
+//! cgroup, session, signals, OOM score, nice, descriptors, limits, umask, bounding set, groups, user, folder,
+//! capabilities, no-new-privileges, exec. Limits come after the descriptors, so that a low `LimitNOFILE` does not
+//! keep them from being placed. The bounding set comes before the user, since dropping needs CAP_SETPCAP; the
+//! ambient set after it, since a change of user clears it. The folder is entered as the user: on a network file
+//! system only the user may be allowed to.
+
+use core::ffi::{CStr, c_char, c_void};
+use std::os::fd::RawFd;
+
+use super::raw::{self, CapabilitySets, Errno};
+use super::step::Step;
+
+/// Where the child writes that it failed; the parent reads it once the child is past its exec or gone.
+#[repr(C)]
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Report {
+    /// [`Step`] as a number, 0 for none.
+    pub(super) step: u32,
+    /// What the kernel said.
+    pub(super) errno: Errno,
+}
+
+impl Report {
+    /// The bytes of a report in a pipe.
+    pub(super) fn bytes(self) -> [u8; 8] {
+        let [a, b, c, d] = self.step.to_ne_bytes();
+        let [e, f, g, h] = self.errno.to_ne_bytes();
+        [a, b, c, d, e, f, g, h]
+    }
+
+    /// The report in these bytes.
+    pub(super) fn from_bytes([a, b, c, d, e, f, g, h]: [u8; 8]) -> Self {
+        Self { step: u32::from_ne_bytes([a, b, c, d]), errno: Errno::from_ne_bytes([e, f, g, h]) }
+    }
+}
+
+/// What is executed, as the kernel takes it.
+#[derive(Clone, Copy)]
+pub(super) enum Target {
+    Path(*const c_char),
+    Fd(RawFd),
+    /// The last of the descriptors handed over.
+    LastFd,
+}
+
+/// User, group and the supplementary groups.
+pub(super) struct Who<'a> {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) groups: &'a [u32],
+}
+
+/// How the program's default dispositions come about.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dispositions {
+    /// Signals to reset, number N at bit N-1.
+    pub(super) reset: u64,
+}
+
+/// How the descriptors that are not handed over are kept from the program.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Shut {
+    /// close_range(2).
+    Range,
+    /// One by one up to this number, on kernels before 5.11.
+    EachTo(RawFd),
+}
+
+/// All that the child needs, made by the parent. Pointers in it point to memory that outlives the walk.
+pub(super) struct Walk<'a> {
+    /// The folder of the cgroup to move to; None where the birth has done it.
+    pub(super) cgroup: Option<RawFd>,
+    pub(super) new_session: bool,
+    pub(super) dispositions: Dispositions,
+    /// The text for `oom_score_adj`.
+    pub(super) oom_score_adjust: Option<&'a [u8]>,
+    pub(super) nice: Option<i32>,
+    /// The sources of descriptors 0 and up; moved out of the way as the walk goes.
+    pub(super) sources: &'a mut [RawFd],
+    pub(super) shut: Shut,
+    pub(super) rlimits: &'a [(u32, libc::rlimit64)],
+    pub(super) umask: u32,
+    /// Capabilities to drop from the bounding set, number N at bit N.
+    pub(super) drop: u64,
+    pub(super) who: Option<Who<'a>>,
+    pub(super) working_directory: *const c_char,
+    pub(super) directory_optional: bool,
+    /// The inheritable and ambient set; None where both are empty and stay so.
+    pub(super) ambient: Option<u64>,
+    pub(super) no_new_privileges: bool,
+    /// Where to write the pid in digits, each with room for eleven bytes.
+    pub(super) pid_slots: &'a [*mut u8],
+    pub(super) target: Target,
+    pub(super) argv: *const *const c_char,
+    pub(super) envp: *const *const c_char,
+    /// Where a report goes as well, if memory is not shared. Close-on-exec.
+    pub(super) report_fd: Option<RawFd>,
+    pub(super) report: Report,
+}
+
+/// The entry of the child.
+///
+/// # Safety
+/// `argument` is the address of a [`Walk`] that nobody else touches until the child has called exec or exit.
+pub(super) unsafe extern "C" fn run(argument: *mut c_void) -> ! {
+    // SAFETY: the parent passes the address of a Walk and waits until the child is past its exec or gone.
+    let walk = unsafe { &mut *argument.cast::<Walk<'_>>() };
+    let (step, errno) = match walk.prepare() {
+        Ok(()) => (Step::Exec, walk.exec()),
+        Err(failure) => failure,
+    };
+    walk.report = Report { step: step as u32, errno };
+    if let Some(fd) = walk.report_fd {
+        // If the pipe has no reader the parent is gone, and nobody is left to tell.
+        let _unheard = raw::write(fd, &walk.report.bytes());
+    }
+    raw::exit(step.exit_status().unwrap_or(u8::MAX))
+}
+
+/// The step that failed and why.
+type Failure = (Step, Errno);
+
+/// Names the step of an error.
+trait At<T> {
+    fn at(self, step: Step) -> Result<T, Failure>;
+}
+
+impl<T> At<T> for Result<T, Errno> {
+    fn at(self, step: Step) -> Result<T, Failure> {
+        self.map_err(|errno| (step, errno))
+    }
+}
+
+impl Walk<'_> {
+    /// Every step before the exec.
+    fn prepare(&mut self) -> Result<(), Failure> {
+        if let Some(folder) = self.cgroup {
+            raw::write_file(folder, c"cgroup.procs", b"0").at(Step::Cgroup)?;
+        }
+        if self.new_session {
+            raw::setsid().at(Step::Setsid)?;
+        }
+        self.reset_signals().at(Step::SignalMask)?;
+        if let Some(text) = self.oom_score_adjust {
+            let path: &CStr = c"/proc/self/oom_score_adj";
+            raw::write_file(libc::AT_FDCWD, path, text).at(Step::OomAdjust)?;
+        }
+        if let Some(nice) = self.nice {
+            raw::set_nice(nice).at(Step::Nice)?;
+        }
+        self.place_descriptors()?;
+        for (resource, limit) in self.rlimits {
+            raw::set_rlimit(*resource, limit).at(Step::Limits)?;
+        }
+        raw::umask(self.umask);
+        self.drop_bounding_set().at(Step::Capabilities)?;
+        self.become_user()?;
+        self.change_directory().at(Step::Chdir)?;
+        self.set_ambient().at(Step::Capabilities)?;
+        if self.no_new_privileges {
+            raw::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).at(Step::NoNewPrivileges)?;
+        }
+        Ok(())
+    }
+
+    /// Default dispositions first: until then a signal that the mask lets in would run a handler of the manager.
+    fn reset_signals(&self) -> Result<(), Errno> {
+        for number in 1..=64 {
+            let unchangeable = number == libc::SIGKILL || number == libc::SIGSTOP;
+            if self.dispositions.reset & (1 << (number - 1)) != 0 && !unchangeable {
+                raw::default_disposition(number)?;
+            }
+        }
+        raw::set_signal_mask(0)?;
+        Ok(())
+    }
+
+    /// Puts the descriptors at 0 and up and ends all others with the exec.
+    fn place_descriptors(&mut self) -> Result<(), Failure> {
+        let count = self.sources.len() as RawFd;
+        // Out of the range of numbers first, so that no placing overwrites a source.
+        if let Some(fd) = self.report_fd.filter(|fd| *fd < count) {
+            self.report_fd = Some(raw::duplicate_above(fd, count).at(Step::Fds)? as RawFd);
+        }
+        if let Target::Fd(fd) = self.target
+            && fd < count
+        {
+            self.target = Target::Fd(raw::duplicate_above(fd, count).at(Step::Fds)? as RawFd);
+        }
+        for (number, source) in (0..).zip(self.sources.iter_mut()) {
+            if *source < count {
+                *source = raw::duplicate_above(*source, count).at(placing(number))? as RawFd;
+            }
+        }
+        for (number, source) in (0..).zip(self.sources.iter()) {
+            raw::duplicate_to(*source, number).at(placing(number))?;
+        }
+        self.shut_others(count).at(Step::Fds)
+    }
+
+    /// Marks all from `first` up: what the exec itself needs is used before it is closed.
+    fn shut_others(&self, first: RawFd) -> Result<(), Errno> {
+        match self.shut {
+            Shut::Range => {
+                raw::cloexec_from(first as u32)?;
+            }
+            Shut::EachTo(last) => {
+                for fd in first..=last {
+                    match raw::set_cloexec(fd) {
+                        Ok(_) | Err(libc::EBADF) => {}
+                        Err(errno) => return Err(errno),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_bounding_set(&self) -> Result<(), Errno> {
+        for number in 0..64 {
+            if self.drop & (1 << number) != 0 {
+                raw::prctl(libc::PR_CAPBSET_DROP, number, 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn become_user(&self) -> Result<(), Failure> {
+        let Some(who) = &self.who else { return Ok(()) };
+        if self.ambient.is_some_and(|set| set != 0) {
+            // The permitted set survives the change of user, to become the ambient one; the exec clears the flag.
+            raw::prctl(libc::PR_SET_KEEPCAPS, 1, 0).at(Step::Capabilities)?;
+        }
+        raw::set_groups(who.groups).at(Step::Group)?;
+        raw::set_gid(who.gid).at(Step::Group)?;
+        raw::set_uid(who.uid).at(Step::User)?;
+        Ok(())
+    }
+
+    fn change_directory(&self) -> Result<(), Errno> {
+        // SAFETY: the parent made the pointer from a C string that outlives the walk.
+        match unsafe { raw::chdir(self.working_directory) } {
+            Ok(_) => Ok(()),
+            Err(_) if self.directory_optional => {
+                // SAFETY: the literal ends in NUL.
+                unsafe { raw::chdir(c"/".as_ptr()) }.map(|_| ())
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Makes the inheritable and the ambient set exactly what was asked for.
+    fn set_ambient(&self) -> Result<(), Errno> {
+        let Some(ambient) = self.ambient else { return Ok(()) };
+        raw::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as usize, 0)?;
+        let old = raw::capabilities()?;
+        // A process that stays root keeps what it has until the exec computes its sets anew; one that became
+        // another user keeps nothing else.
+        let permitted =
+            if self.who.as_ref().is_some_and(|who| who.uid != 0) { ambient } else { old.permitted };
+        let sets = CapabilitySets { effective: old.effective & permitted, permitted, inheritable: ambient };
+        raw::set_capabilities(sets)?;
+        for number in 0..64 {
+            if ambient & (1 << number) != 0 {
+                raw::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE as usize, number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Becomes the program; comes back only with an errno.
+    fn exec(&self) -> Errno {
+        let pid = raw::getpid();
+        for slot in self.pid_slots {
+            // SAFETY: each slot has room for eleven bytes, in a buffer that only this child writes to.
+            unsafe { write_decimal(*slot, pid) };
+        }
+        match self.target {
+            // SAFETY: the parent made all three from C strings and arrays with a null at the end.
+            Target::Path(path) => unsafe { raw::execve(path, self.argv, self.envp) },
+            // SAFETY: as above.
+            Target::Fd(fd) => unsafe { raw::execve_fd(fd, self.argv, self.envp) },
+            Target::LastFd => {
+                let last = self.sources.len() as RawFd - 1;
+                // SAFETY: as above.
+                unsafe { raw::execve_fd(last, self.argv, self.envp) }
+            }
+        }
+    }
+}
+
+/// Which step the placing of this descriptor is.
+fn placing(number: RawFd) -> Step {
+    match number {
+        0 => Step::Stdin,
+        1 => Step::Stdout,
+        2 => Step::Stderr,
+        _ => Step::Fds,
+    }
+}
+
+/// Writes a number in digits, and NUL.
+///
+/// # Safety
+/// `at` has room for eleven bytes: ten digits of the largest u32, and NUL.
+unsafe fn write_decimal(at: *mut u8, number: u32) {
+    let mut divisor = 1_000_000_000u32;
+    let mut next = at;
+    while divisor != 0 {
+        let digit = (number / divisor % 10) as u8;
+        if number >= divisor || divisor == 1 {
+            // SAFETY: at most ten digits are written, and there is room for eleven bytes.
+            unsafe { next.write(b'0' + digit) };
+            next = next.wrapping_add(1);
+        }
+        divisor /= 10;
+    }
+    // SAFETY: at most ten bytes are written so far.
+    unsafe { next.write(0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pid_is_written_in_digits() {
+        for (number, text) in
+            [(0, "0"), (1, "1"), (10, "10"), (4_194_304, "4194304"), (u32::MAX, "4294967295")]
+        {
+            let mut buffer = [b'x'; 11];
+            // SAFETY: the buffer has eleven bytes.
+            unsafe { write_decimal(buffer.as_mut_ptr(), number) };
+            assert_eq!(CStr::from_bytes_until_nul(&buffer).unwrap().to_str().unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_report_comes_out_of_the_pipe_as_it_went_in() {
+        let report = Report { step: Step::Exec as u32, errno: libc::ENOENT };
+        let back = Report::from_bytes(report.bytes());
+        assert_eq!((back.step, back.errno), (report.step, report.errno));
+    }
+}

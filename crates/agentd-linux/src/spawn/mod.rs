@@ -1,0 +1,300 @@
+//! Making a process: one prepared plan, one birth, one walk to the exec.
+//!
+//! A [`SpawnPlan`] says everything about a process that is to be. [`Spawner::spawn`] turns it into arrays that the
+//! kernel takes, gives birth with a pidfd and into the cgroup, and comes back when the program runs or a step has
+//! failed.
+//!
+//! # Two ways to be born
+//!
+//! A process that keeps the manager's user and group shares its memory until the exec (CLONE_VM | CLONE_VFORK),
+//! which saves copying the page tables. One that changes them gets a copy: on shared memory the change would make
+//! the *manager* undumpable, and a process of that user could stop the child with SIGSTOP and the manager with it.
+//! Of such a birth the outcome comes over a close-on-exec pipe, within [`EXEC_TIMEOUT`].
+//!
+//! # Invariants
+//!
+//! - An error leaves no process: the failed child is reaped here, through its pidfd, and the reaper never sees it.
+//!   (This is the only wait besides the reaper's. Spawn from the thread that reaps, or it may be faster.)
+//! - The child starts with default dispositions, an empty signal mask and exactly the descriptors of the plan.
+//! - Nothing that was asked for is left out silently.
+
+mod child;
+mod clone;
+mod error;
+mod features;
+mod plan;
+mod raw;
+mod step;
+
+use std::ffi::{CString, c_char};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
+
+pub use error::SpawnError;
+pub use features::{Features, release};
+pub use plan::{Identity, Program, SpawnPlan, Stdio, WorkingDirectory};
+pub use step::{Step, exit_status_word};
+
+use crate::pidfd::PidFd;
+use child::{Dispositions, Report, Shut, Target, Walk, Who};
+use clone::{Birth, Stack};
+
+/// How long a process of another user may take from birth to exec before it is killed: far more than a loaded
+/// machine needs, and the most that a user can delay the manager by stopping a child.
+pub const EXEC_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A process that runs its program.
+#[derive(Debug)]
+pub struct Child {
+    /// Its number, for displays and for the reaper's look-up.
+    pub pid: u32,
+    /// What signals go through; readable when it has ended.
+    pub pidfd: PidFd,
+}
+
+/// Makes processes. One for the whole manager: it keeps the stack and what is known of the manager itself.
+#[derive(Debug)]
+pub struct Spawner {
+    stack: Stack,
+    features: Features,
+    /// Signals that the manager ignores, which an exec would hand down. Number N at bit N-1.
+    ignored: u64,
+    /// The manager's bounding set.
+    bounding_set: u64,
+    /// The manager has inheritable capabilities, which an exec would hand down.
+    inheritable: bool,
+    uid: u32,
+    gid: u32,
+    null: Option<OwnedFd>,
+}
+
+impl Spawner {
+    /// Looks at the manager: its user, its capabilities, and the signals that it ignores. These must not change
+    /// afterwards.
+    ///
+    /// # Errors
+    /// ENOMEM for the stack.
+    pub fn new() -> io::Result<Self> {
+        let ignores = |number: &i32| raw::disposition(*number) == Ok(libc::SIG_IGN);
+        let inheritable = raw::capabilities().map_err(io::Error::from_raw_os_error)?.inheritable != 0;
+        Ok(Self {
+            stack: Stack::new()?,
+            features: Features::probe(),
+            ignored: (1..=64).filter(ignores).fold(0, |set, number| set | 1 << (number - 1)),
+            bounding_set: bounding_set(),
+            inheritable,
+            uid: nix::unistd::geteuid().as_raw(),
+            gid: nix::unistd::getegid().as_raw(),
+            null: None,
+        })
+    }
+
+    /// What the kernel can do.
+    #[must_use]
+    pub fn features(&self) -> Features {
+        self.features
+    }
+
+    /// Makes the process and comes back when it runs its program.
+    ///
+    /// # Errors
+    /// The step that failed, with its thing and errno. No process is left.
+    pub fn spawn(&mut self, plan: &SpawnPlan<'_>) -> Result<Child, SpawnError> {
+        let fail = |step, source| SpawnError::new(plan, step, source);
+        let null = self.null().map_err(|e| fail(Step::Stdin, e))?;
+        let mut arrays = Arrays::of(plan, null);
+        let mut walk = self.walk(plan, &mut arrays).map_err(|e| fail(Step::Fds, e))?;
+        if self.shares_memory(plan) {
+            let (pid, pidfd) = self.give_birth(plan, true, &mut walk)?;
+            // SAFETY: the report is a live local; the child, which has written it, is past its exec or gone.
+            let report = unsafe { std::ptr::read_volatile(&raw const walk.report) };
+            return settle(plan, report, pid, pidfd);
+        }
+        let (reader, writer) = io::pipe().map_err(|e| fail(Step::Fork, e))?;
+        walk.report_fd = Some(writer.as_raw_fd());
+        let (pid, pidfd) = self.give_birth(plan, false, &mut walk)?;
+        drop(writer);
+        match hear(reader) {
+            Ok(report) => settle(plan, report, pid, pidfd),
+            Err(error) => {
+                // It is left to the reaper, as one that hangs in the kernel would hang us in a wait.
+                let killed = pidfd.send_signal(Signal::SIGKILL as i32);
+                Err(fail(Step::Exec, killed.err().unwrap_or(error)))
+            }
+        }
+    }
+
+    /// The memory may be shared only with a child that stays who we are.
+    fn shares_memory(&self, plan: &SpawnPlan<'_>) -> bool {
+        plan.identity.as_ref().is_none_or(|who| who.uid == self.uid && who.gid == self.gid)
+    }
+
+    fn null(&mut self) -> io::Result<RawFd> {
+        let null = match self.null.take() {
+            Some(fd) => fd,
+            None => std::fs::File::options().read(true).write(true).open("/dev/null")?.into(),
+        };
+        Ok(self.null.insert(null).as_raw_fd())
+    }
+
+    /// The birth, with all signals blocked around it: a handler would run in the child on our memory.
+    fn give_birth(
+        &self,
+        plan: &SpawnPlan<'_>,
+        share_memory: bool,
+        walk: &mut Walk<'_>,
+    ) -> Result<(u32, PidFd), SpawnError> {
+        let clone3 = self.features.into_cgroup;
+        let birth = Birth { share_memory, cgroup: plan.cgroup.filter(|_| clone3), clone3 };
+        let old = raw::set_signal_mask(u64::MAX)
+            .map_err(|errno| SpawnError::from_errno(plan, Step::Fork, errno))?;
+        let argument = std::ptr::from_mut(walk).cast();
+        // SAFETY: the walk keeps to raw calls and to itself, all signals are blocked, and the stack is used by one
+        // child at a time, as `&mut self` of `spawn` says.
+        let born = unsafe { clone::clone(birth, &self.stack, child::run, argument) };
+        let restored = raw::set_signal_mask(old);
+        debug_assert!(restored.is_ok(), "the old mask is a valid one");
+        match born {
+            Ok((pid, pidfd)) => Ok((pid, PidFd::from(pidfd))),
+            Err(errno) => Err(SpawnError::from_errno(plan, birth_step(errno, birth.cgroup), errno)),
+        }
+    }
+
+    /// What the child walks.
+    fn walk<'w>(&self, plan: &'w SpawnPlan<'_>, arrays: &'w mut Arrays) -> io::Result<Walk<'w>> {
+        let clone3 = self.features.into_cgroup;
+        let shut = if self.features.close_range { Shut::Range } else { Shut::EachTo(highest_descriptor()?) };
+        let drop = self.bounding_set & !plan.bounding_set.unwrap_or(u64::MAX);
+        let folder = plan.working_directory.as_ref();
+        Ok(Walk {
+            cgroup: plan.cgroup.filter(|_| !clone3).map(|fd| fd.as_raw_fd()),
+            new_session: plan.new_session,
+            dispositions: Dispositions { reset: if clone3 { self.ignored } else { u64::MAX } },
+            oom_score_adjust: arrays.oom_score_adjust.as_deref(),
+            nice: plan.nice,
+            sources: &mut arrays.sources,
+            shut,
+            rlimits: &arrays.rlimits,
+            umask: plan.umask,
+            drop,
+            who: plan.identity.as_ref().map(|who| Who { uid: who.uid, gid: who.gid, groups: &who.groups }),
+            working_directory: folder.map_or(c"/".as_ptr(), |folder| folder.path.as_ptr()),
+            directory_optional: folder.is_some_and(|folder| folder.optional),
+            ambient: (plan.ambient_set != 0 || self.inheritable).then_some(plan.ambient_set),
+            no_new_privileges: plan.no_new_privileges,
+            pid_slots: &arrays.pid_slots,
+            target: match &plan.program {
+                Program::Path(path) => Target::Path(path.as_ptr()),
+                Program::Descriptor { keep_open: true, .. } => Target::LastFd,
+                Program::Descriptor { fd, keep_open: false, .. } => Target::Fd(fd.as_raw_fd()),
+            },
+            argv: arrays.argv.as_ptr(),
+            envp: arrays.envp.as_ptr(),
+            report_fd: None,
+            report: Report::default(),
+        })
+    }
+}
+
+/// What the walk points to, besides the plan.
+struct Arrays {
+    argv: Vec<*const c_char>,
+    envp: Vec<*const c_char>,
+    /// Keeps the texts that `envp` and `pid_slots` point to.
+    _pid_texts: Vec<Vec<u8>>,
+    pid_slots: Vec<*mut u8>,
+    sources: Vec<RawFd>,
+    rlimits: Vec<(u32, libc::rlimit64)>,
+    oom_score_adjust: Option<Vec<u8>>,
+}
+
+/// Ten digits of the largest pid and NUL.
+const PID_ROOM: usize = 11;
+
+impl Arrays {
+    fn of(plan: &SpawnPlan<'_>, null: RawFd) -> Self {
+        let mut pid_texts: Vec<Vec<u8>> =
+            plan.pid_variables.iter().map(|name| [name.as_bytes(), b"=", &[0; PID_ROOM]].concat()).collect();
+        let pid_slots: Vec<*mut u8> =
+            pid_texts.iter_mut().map(|text| text.as_mut_ptr().wrapping_add(text.len() - PID_ROOM)).collect();
+        let pid_entries = pid_texts.iter().map(|text| text.as_ptr().cast());
+        let limit = |r: &crate::rlimit::Rlimit| {
+            (r.resource as u32, libc::rlimit64 { rlim_cur: r.soft, rlim_max: r.hard })
+        };
+        Self {
+            argv: pointers(&plan.argv).chain([std::ptr::null()]).collect(),
+            envp: pointers(&plan.envp).chain(pid_entries).chain([std::ptr::null()]).collect(),
+            pid_slots,
+            sources: plan.sources(null),
+            rlimits: plan.rlimits.iter().map(limit).collect(),
+            oom_score_adjust: plan.oom_score_adjust.map(|score| score.to_string().into_bytes()),
+            _pid_texts: pid_texts,
+        }
+    }
+}
+
+/// The strings as the kernel takes them.
+fn pointers(strings: &[CString]) -> impl Iterator<Item = *const c_char> {
+    strings.iter().map(|string| string.as_ptr())
+}
+
+/// The manager's bounding set, prctl(2) PR_CAPBSET_READ. Numbers that the kernel does not know are not in it.
+fn bounding_set() -> u64 {
+    (0..64)
+        .filter(|number| raw::prctl(libc::PR_CAPBSET_READ, *number, 0) == Ok(1))
+        .fold(0, |set, number| set | 1 << number)
+}
+
+/// The highest descriptor that is open now, for kernels without close_range.
+fn highest_descriptor() -> io::Result<RawFd> {
+    let names =
+        std::fs::read_dir("/proc/self/fd")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    Ok(names.filter_map(|name| name.parse().ok()).max().unwrap_or(0))
+}
+
+/// What clone3 says of the cgroup: clone(2), "ERRORS".
+fn birth_step(errno: i32, cgroup: Option<BorrowedFd<'_>>) -> Step {
+    match errno {
+        libc::EBUSY | libc::EOPNOTSUPP | libc::EACCES | libc::ENODEV | libc::EBADF if cgroup.is_some() => {
+            Step::Cgroup
+        }
+        _ => Step::Fork,
+    }
+}
+
+/// The report that comes over the pipe, or an empty one when the exec shuts it.
+fn hear(mut reader: io::PipeReader) -> io::Result<Report> {
+    let timeout = PollTimeout::try_from(EXEC_TIMEOUT).unwrap_or(PollTimeout::MAX);
+    let deadline = std::time::Instant::now() + EXEC_TIMEOUT;
+    loop {
+        match poll(&mut [PollFd::new(reader.as_fd(), PollFlags::POLLIN)], timeout) {
+            Ok(0) => break,
+            Ok(_) => {
+                let mut bytes = [0; 8];
+                return match reader.read_exact(&mut bytes) {
+                    Ok(()) => Ok(Report::from_bytes(bytes)),
+                    Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(Report::default()),
+                    Err(e) => Err(e),
+                };
+            }
+            Err(nix::errno::Errno::EINTR) if std::time::Instant::now() < deadline => {}
+            Err(nix::errno::Errno::EINTR) => break,
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    let text = format!("it did not reach its exec within {} s and was killed", EXEC_TIMEOUT.as_secs());
+    Err(io::Error::new(io::ErrorKind::TimedOut, text))
+}
+
+/// A child without a report runs its program; one with a report is gone, and reaped here.
+fn settle(plan: &SpawnPlan<'_>, report: Report, pid: u32, pidfd: PidFd) -> Result<Child, SpawnError> {
+    let Some(step) = Step::from_number(report.step) else { return Ok(Child { pid, pidfd }) };
+    match pidfd.reap() {
+        Ok(_) => Err(SpawnError::from_errno(plan, step, report.errno)),
+        Err(error) => Err(SpawnError::new(plan, step, error)),
+    }
+}

@@ -1,0 +1,144 @@
+//! What a process is to be, resolved by the parent in full: no name is looked up after the birth.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+
+use crate::rlimit::Rlimit;
+
+/// What is executed.
+#[derive(Debug, Clone)]
+pub enum Program<'a> {
+    /// By its path. A script's interpreter is found by the kernel.
+    Path(CString),
+    /// What the descriptor is open on, whatever its name now is: the very file that was verified.
+    Descriptor {
+        /// Open for reading or with O_PATH.
+        fd: BorrowedFd<'a>,
+        /// How it is called in errors.
+        name: CString,
+        /// A script needs it: the interpreter opens `/dev/fd/N`, so `N` (the first number after the descriptors
+        /// handed over) must survive the exec. A binary does not, and gets no such descriptor.
+        keep_open: bool,
+    },
+}
+
+/// One of descriptors 0, 1 and 2.
+#[derive(Debug, Clone, Copy)]
+pub enum Stdio<'a> {
+    /// `/dev/null`.
+    Null,
+    /// A copy of this one.
+    Fd(BorrowedFd<'a>),
+    /// The manager's own.
+    Inherit,
+}
+
+/// Where the process starts.
+#[derive(Debug, Clone)]
+pub struct WorkingDirectory {
+    /// An absolute path.
+    pub path: CString,
+    /// `-` in front of it: if it cannot be entered, the process starts in `/`.
+    pub optional: bool,
+}
+
+/// Who the process is. With one, all three user and group ids and the supplementary groups are set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// `User`.
+    pub uid: u32,
+    /// `Group`.
+    pub gid: u32,
+    /// All supplementary groups: the list replaces the manager's.
+    pub groups: Vec<u32>,
+}
+
+/// Everything about a process that is to be. The fields are public, so that a caller fills in what it has an
+/// opinion about over [`SpawnPlan::new`].
+#[derive(Debug, Clone)]
+pub struct SpawnPlan<'a> {
+    /// What is executed.
+    pub program: Program<'a>,
+    /// The arguments, the program's name first.
+    pub argv: Vec<CString>,
+    /// The environment, whole: `NAME=value`. Nothing of the manager's is added.
+    pub envp: Vec<CString>,
+    /// Names of variables that get the process's own pid, such as `LISTEN_PID` and `WATCHDOG_PID`.
+    pub pid_variables: Vec<CString>,
+    /// Descriptors 0, 1 and 2.
+    pub stdio: [Stdio<'a>; 3],
+    /// Descriptors 3 and up, in this order. No other stays open.
+    pub fds: Vec<BorrowedFd<'a>>,
+    /// Entered as the user that the process becomes. None: `/`.
+    pub working_directory: Option<WorkingDirectory>,
+    /// File mode bits that are taken away at creation.
+    pub umask: u32,
+    /// None: as the manager.
+    pub identity: Option<Identity>,
+    /// The capabilities that the process can ever have, number N at bit N. None: as the manager.
+    pub bounding_set: Option<u64>,
+    /// Capabilities that survive the exec of a process that is not root. Each must be in the bounding set.
+    pub ambient_set: u64,
+    /// No exec may grant what the process does not have.
+    pub no_new_privileges: bool,
+    /// Limits that differ from the manager's.
+    pub rlimits: Vec<Rlimit>,
+    /// -20 to 19. None: as the manager.
+    pub nice: Option<i32>,
+    /// -1000 to 1000. None: as the manager.
+    pub oom_score_adjust: Option<i32>,
+    /// A session of its own, without a terminal.
+    pub new_session: bool,
+    /// The folder of the cgroup that it is born in. None: the manager's.
+    pub cgroup: Option<BorrowedFd<'a>>,
+}
+
+impl<'a> SpawnPlan<'a> {
+    /// A plan with a session of its own, all standard descriptors at `/dev/null`, an empty environment, umask 022, and all else
+    /// as the manager has it.
+    #[must_use]
+    pub fn new(program: Program<'a>, argv: Vec<CString>) -> Self {
+        Self {
+            program,
+            argv,
+            envp: Vec::new(),
+            pid_variables: Vec::new(),
+            stdio: [Stdio::Null; 3],
+            fds: Vec::new(),
+            working_directory: None,
+            umask: 0o022,
+            identity: None,
+            bounding_set: None,
+            ambient_set: 0,
+            no_new_privileges: false,
+            rlimits: Vec::new(),
+            nice: None,
+            oom_score_adjust: None,
+            new_session: true,
+            cgroup: None,
+        }
+    }
+
+    /// How the program is called in errors.
+    #[must_use]
+    pub fn program_name(&self) -> String {
+        match &self.program {
+            Program::Path(path) => path.to_string_lossy().into_owned(),
+            Program::Descriptor { name, .. } => name.to_string_lossy().into_owned(),
+        }
+    }
+
+    /// The sources of descriptors 0 and up, in order. `null` stands for `/dev/null`.
+    pub(super) fn sources(&self, null: RawFd) -> Vec<RawFd> {
+        let stdio = self.stdio.iter().zip(0..).map(|(stdio, number)| match stdio {
+            Stdio::Null => null,
+            Stdio::Fd(fd) => fd.as_raw_fd(),
+            Stdio::Inherit => number,
+        });
+        let script = match &self.program {
+            Program::Descriptor { fd, keep_open: true, .. } => Some(fd.as_raw_fd()),
+            Program::Descriptor { keep_open: false, .. } | Program::Path(_) => None,
+        };
+        stdio.chain(self.fds.iter().map(AsRawFd::as_raw_fd)).chain(script).collect()
+    }
+}
