@@ -10,5 +10,7 @@ pub mod mount;
 pub mod pidfd;
 pub mod reap;
 pub mod rlimit;
+pub mod signal;
 pub mod spawn;
+pub mod timer;
 pub mod user;
