@@ -7,10 +7,14 @@ pub mod kmsg;
 pub mod machine;
 pub mod memfd;
 pub mod mount;
+pub mod notify;
 pub mod pidfd;
 pub mod reap;
 pub mod rlimit;
 pub mod signal;
+pub mod socket;
 pub mod spawn;
+#[cfg(test)]
+mod testing;
 pub mod timer;
 pub mod user;
