@@ -1,5 +1,6 @@
 //! One module per kernel facility: spawn, pidfd, reap, cgroup, mount, capabilities, reboot.
 
+pub mod cgroup;
 pub mod datagram;
 pub mod descriptor;
 pub mod epoll;
@@ -17,4 +18,5 @@ pub mod spawn;
 #[cfg(test)]
 mod testing;
 pub mod timer;
+pub mod tree;
 pub mod user;

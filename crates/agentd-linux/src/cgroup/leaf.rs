@@ -1,0 +1,286 @@
+//! The cgroup of one run of a unit.
+//!
+//! # Invariants
+//!
+//! - Everything goes through the descriptor of the folder: a leaf that was removed and made anew by a later run is
+//!   never touched through an older handle.
+//! - A process or folder that is gone in the middle of an operation is what the operation wanted.
+
+use std::collections::HashSet;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nix::dir::{Dir, Type};
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use super::detect;
+use super::error::CgroupError;
+use crate::pidfd::{Delivery, PidFd};
+
+/// How often the list of processes is read again, at most, for those that were born meanwhile. A tree that still
+/// grows then is for `cgroup.kill`, or the next call.
+const ROUNDS: usize = 64;
+
+/// The cgroup of one run of a unit, held by descriptor.
+#[derive(Debug)]
+pub struct Leaf {
+    folder: OwnedFd,
+    path: PathBuf,
+    cgroup: String,
+}
+
+/// What became of a removal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// The folder is gone.
+    Removed,
+    /// There are still processes in it, or the kernel is about to let go of the last: try again when
+    /// `cgroup.events` says that it is not populated.
+    Busy,
+}
+
+impl Leaf {
+    pub(super) fn open(path: PathBuf, cgroup: String) -> Result<Self, CgroupError> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let folder = nix::fcntl::open(&path, flags, Mode::empty())
+            .map_err(|errno| CgroupError::access("open", &path, errno.into()))?;
+        Ok(Self { folder, path, cgroup })
+    }
+
+    /// Where it is in the file system.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its path as `/proc/PID/cgroup` and systemd's `ControlGroup` say it.
+    #[must_use]
+    pub fn cgroup(&self) -> &str {
+        &self.cgroup
+    }
+
+    /// Whether a process that is no zombie is in it or below. One that is gone is not populated.
+    ///
+    /// # Errors
+    /// `cgroup.events` cannot be read.
+    pub fn is_populated(&self) -> Result<bool, CgroupError> {
+        match self.read("cgroup.events") {
+            Ok(text) => Ok(text.lines().any(|line| line == "populated 1")),
+            Err(e) if is_gone(&e) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The processes in it and below, in no order. Those outside of our pid namespace are left out.
+    ///
+    /// # Errors
+    /// A list cannot be read. Folders that go while we look are no error.
+    pub fn processes(&self) -> Result<Vec<u32>, CgroupError> {
+        let mut found = Vec::new();
+        walk(self.folder.as_fd(), &self.path, &mut |folder, path| {
+            match read_at(folder, path, "cgroup.procs") {
+                Ok(text) => {
+                    found.extend(
+                        text.lines().filter_map(|line| line.parse::<u32>().ok()).filter(|pid| *pid != 0),
+                    );
+                    Ok(())
+                }
+                Err(e) if is_gone(&e) => Ok(()),
+                // A threaded cgroup lists its processes at the head of its domain.
+                Err(e) if e.errno() == Some(libc::EOPNOTSUPP) => Ok(()),
+                Err(e) => Err(e),
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// SIGKILLs everything in it and below, at once and beyond the race with fork: `cgroup.kill`, Linux 5.14.
+    /// On older kernels the tree is frozen and its processes are killed one by one.
+    ///
+    /// It comes back before they are gone; [`EventsWatch`](super::EventsWatch) tells when.
+    ///
+    /// # Errors
+    /// The cgroup is not ours to kill.
+    pub fn kill(&self) -> Result<(), CgroupError> {
+        match self.write("cgroup.kill", "1") {
+            Err(e) if e.errno() == Some(libc::ENOENT) => self.kill_one_by_one(),
+            Err(e) if is_gone(&e) => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Without `cgroup.kill`: a frozen process forks no more, and SIGKILL works on it.
+    fn kill_one_by_one(&self) -> Result<(), CgroupError> {
+        // Linux 5.2. Without the freezer the rounds below have to win the race.
+        let frozen = self.write("cgroup.freeze", "1").is_ok();
+        let killed = self.signal(libc::SIGKILL);
+        if frozen {
+            match self.write("cgroup.freeze", "0") {
+                Err(e) if !is_gone(&e) => return Err(e),
+                _ => {}
+            }
+        }
+        killed.map(|_count| ())
+    }
+
+    /// Sends a signal to each process in it and below, each once, also to those that are born while we go. Gives
+    /// how many got it.
+    ///
+    /// # Errors
+    /// A list cannot be read, or a process is not ours to signal. The others get the signal all the same.
+    pub fn signal(&self, signal: i32) -> Result<usize, CgroupError> {
+        let mut seen = HashSet::new();
+        let mut sent = 0;
+        let mut refused = None;
+        for _ in 0..ROUNDS {
+            let born: Vec<u32> = self.processes()?.into_iter().filter(|pid| seen.insert(*pid)).collect();
+            if born.is_empty() {
+                break;
+            }
+            for pid in born {
+                match self.signal_one(pid, signal) {
+                    Ok(Delivery::Sent) => sent += 1,
+                    Ok(Delivery::Gone) => {}
+                    Err(e) => refused = Some(e),
+                }
+            }
+        }
+        match refused {
+            None => Ok(sent),
+            Some(e) => Err(CgroupError::access("signal all of", &self.path, e)),
+        }
+    }
+
+    /// Between the list and the pidfd the number may have become another's: once held, it is asked where it lives.
+    fn signal_one(&self, pid: u32, signal: i32) -> io::Result<Delivery> {
+        let Some(process) = PidFd::open(pid)? else { return Ok(Delivery::Gone) };
+        let lives_here = detect::of_process(pid)?.is_some_and(|cgroup| self.contains(&cgroup));
+        if lives_here { process.send_signal(signal) } else { Ok(Delivery::Gone) }
+    }
+
+    /// Whether a cgroup path, as `/proc/PID/cgroup` says it, is this one or below it.
+    #[must_use]
+    pub fn contains(&self, cgroup: &str) -> bool {
+        cgroup.strip_prefix(self.cgroup.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Removes it with the cgroups that the unit has made in it, the deepest first.
+    ///
+    /// # Errors
+    /// A folder cannot be removed for another reason than that something lives in it.
+    pub fn remove(&self) -> Result<Removal, CgroupError> {
+        let below = remove_below(self.folder.as_fd(), &self.path)?;
+        if below == Removal::Busy {
+            return Ok(Removal::Busy);
+        }
+        remove_folder(nix::fcntl::AT_FDCWD, &self.path, &self.path)
+    }
+
+    pub(super) fn read(&self, file: &str) -> Result<String, CgroupError> {
+        read_at(self.folder.as_fd(), &self.path, file)
+    }
+
+    pub(super) fn write(&self, file: &str, value: &str) -> Result<(), CgroupError> {
+        let fail = |e| CgroupError::write(&self.path.join(file), value, e);
+        let flags = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+        let fd = openat(&self.folder, file, flags, Mode::empty()).map_err(|errno| fail(errno.into()))?;
+        std::fs::File::from(fd).write_all(value.as_bytes()).map_err(fail)
+    }
+}
+
+impl AsFd for Leaf {
+    /// The folder: for [`SpawnPlan::cgroup`](crate::spawn::SpawnPlan::cgroup).
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+}
+
+/// Whether the cgroup was removed while we held it.
+fn is_gone(error: &CgroupError) -> bool {
+    matches!(error.errno(), Some(libc::ENODEV | libc::ENOENT))
+}
+
+fn read_at(folder: BorrowedFd<'_>, path: &Path, file: &str) -> Result<String, CgroupError> {
+    let fail = |e| CgroupError::access("read", &path.join(file), e);
+    let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+    let fd = openat(folder, file, flags, Mode::empty()).map_err(|errno| fail(errno.into()))?;
+    let mut text = String::new();
+    std::fs::File::from(fd).read_to_string(&mut text).map_err(fail)?;
+    Ok(text)
+}
+
+/// What a walk does at each folder.
+type Visit<'v> = dyn FnMut(BorrowedFd<'_>, &Path) -> Result<(), CgroupError> + 'v;
+
+/// Visits a cgroup and all below it, the upper first. The depth is bounded by the kernel's `cgroup.max.depth` and
+/// by path lengths; what cannot be opened because it is gone is left out.
+fn walk(folder: BorrowedFd<'_>, path: &Path, visit: &mut Visit<'_>) -> Result<(), CgroupError> {
+    visit(folder, path)?;
+    for name in children(folder, path)? {
+        let below = path.join(&name);
+        match open_child(folder, &name) {
+            Ok(child) => walk(child.as_fd(), &below, visit)?,
+            Err(Errno::ENOENT | Errno::ENODEV) => {}
+            Err(errno) => return Err(CgroupError::access("open", &below, errno.into())),
+        }
+    }
+    Ok(())
+}
+
+fn open_child(folder: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
+    openat(folder, name, flags, Mode::empty())
+}
+
+/// The names of the cgroups in this one.
+fn children(folder: BorrowedFd<'_>, path: &Path) -> Result<Vec<String>, CgroupError> {
+    let fail = |errno: Errno| CgroupError::access("list", path, errno.into());
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let mut dir = match Dir::openat(folder, ".", flags, Mode::empty()) {
+        Ok(dir) => dir,
+        Err(Errno::ENOENT | Errno::ENODEV) => return Ok(Vec::new()),
+        Err(errno) => return Err(fail(errno)),
+    };
+    let mut names = Vec::new();
+    for entry in dir.iter() {
+        let entry = entry.map_err(fail)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type() == Some(Type::Directory) && name != "." && name != ".." {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Removes everything below a cgroup, and not itself.
+fn remove_below(folder: BorrowedFd<'_>, path: &Path) -> Result<Removal, CgroupError> {
+    let mut result = Removal::Removed;
+    for name in children(folder, path)? {
+        let below = path.join(&name);
+        let removal = match open_child(folder, &name) {
+            Ok(child) => match remove_below(child.as_fd(), &below)? {
+                Removal::Removed => remove_folder(folder, Path::new(&name), &below)?,
+                Removal::Busy => Removal::Busy,
+            },
+            Err(Errno::ENOENT | Errno::ENODEV) => Removal::Removed,
+            Err(errno) => return Err(CgroupError::access("open", &below, errno.into())),
+        };
+        if removal == Removal::Busy {
+            result = Removal::Busy;
+        }
+    }
+    Ok(result)
+}
+
+fn remove_folder(at: BorrowedFd<'_>, name: &Path, shown: &Path) -> Result<Removal, CgroupError> {
+    match unlinkat(at, name, UnlinkatFlags::RemoveDir) {
+        Ok(()) | Err(Errno::ENOENT | Errno::ENODEV) => Ok(Removal::Removed),
+        // ENOTEMPTY: a cgroup was made in it since we looked.
+        Err(Errno::EBUSY | Errno::ENOTEMPTY) => Ok(Removal::Busy),
+        Err(errno) => Err(CgroupError::access("remove", shown, errno.into())),
+    }
+}

@@ -1,0 +1,155 @@
+//! Limits of a unit, written to its leaf: cgroup-v2.rst, "Controllers".
+
+use super::error::CgroupError;
+use super::leaf::Leaf;
+use super::root::{Controller, Enforceable};
+
+/// No limit: `max`.
+pub const INFINITY: u64 = u64::MAX;
+
+/// The span over which a CPU quota is counted: the kernel's default.
+const CPU_PERIOD_US: u64 = 100_000;
+
+/// The kernel refuses less than a millisecond of each period.
+const CPU_QUOTA_LEAST_US: u64 = 1_000;
+
+/// The limits of one unit. None leaves the kernel's default; [`INFINITY`] writes `max`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// `MemoryMin`, bytes: never reclaimed.
+    pub memory_min: Option<u64>,
+    /// `MemoryLow`, bytes: reclaimed last.
+    pub memory_low: Option<u64>,
+    /// `MemoryHigh`, bytes: slowed down above.
+    pub memory_high: Option<u64>,
+    /// `MemoryMax`, bytes: the OOM killer above.
+    pub memory_max: Option<u64>,
+    /// `MemorySwapMax`, bytes.
+    pub memory_swap_max: Option<u64>,
+    /// `OOMPolicy=kill`: the OOM killer takes the whole cgroup.
+    pub oom_group: bool,
+    /// `TasksMax`: processes and threads.
+    pub tasks_max: Option<u64>,
+    /// `CPUQuota` in hundredths of a percent of one processor: 15 000 is one and a half.
+    pub cpu_quota: Option<u64>,
+    /// `CPUWeight`, 1 to 10 000, default 100.
+    pub cpu_weight: Option<u64>,
+    /// `IOWeight`, 1 to 10 000, default 100.
+    pub io_weight: Option<u64>,
+    /// `AllowedCPUs` as the kernel lists them: `0-3,6`.
+    pub allowed_cpus: Option<String>,
+}
+
+impl Limits {
+    /// The controllers that these limits need and that are not there: what a unit that insists on its limits
+    /// cannot start for. The reason stands in [`CgroupRoot::problems`](super::CgroupRoot::problems).
+    #[must_use]
+    pub fn missing(&self, enforceable: Enforceable) -> Vec<Controller> {
+        let mut missing: Vec<Controller> = self
+            .settings()
+            .iter()
+            .map(|setting| setting.controller)
+            .filter(|c| !enforceable.has(*c))
+            .collect();
+        missing.dedup();
+        missing
+    }
+
+    /// What is to be written where, grouped by controller.
+    fn settings(&self) -> Vec<Setting> {
+        use Controller::{Cpu, Cpuset, Io, Memory, Pids};
+        let number = |controller, file, value: Option<u64>| {
+            value.map(|value| Setting { controller, file, value: maximum(value) })
+        };
+        let text =
+            |controller, file, value: Option<String>| value.map(|value| Setting { controller, file, value });
+        // Upward, so that no order of writes has a lower bound above an upper one for long.
+        [
+            number(Memory, "memory.max", self.memory_max),
+            number(Memory, "memory.high", self.memory_high),
+            number(Memory, "memory.low", self.memory_low),
+            number(Memory, "memory.min", self.memory_min),
+            number(Memory, "memory.swap.max", self.memory_swap_max),
+            text(Memory, "memory.oom.group", self.oom_group.then(|| "1".to_owned())),
+            number(Pids, "pids.max", self.tasks_max),
+            text(Cpu, "cpu.max", self.cpu_quota.map(cpu_max)),
+            number(Cpu, "cpu.weight", self.cpu_weight),
+            text(Io, "io.weight", self.io_weight.map(|weight| format!("default {weight}"))),
+            text(Cpuset, "cpuset.cpus", self.allowed_cpus.clone()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// One value for one file.
+struct Setting {
+    controller: Controller,
+    file: &'static str,
+    value: String,
+}
+
+fn maximum(value: u64) -> String {
+    if value == INFINITY { "max".into() } else { value.to_string() }
+}
+
+/// `cpu.max` is the quota and the period in microseconds.
+fn cpu_max(hundredths: u64) -> String {
+    if hundredths == INFINITY {
+        return format!("max {CPU_PERIOD_US}");
+    }
+    let quota = (hundredths.saturating_mul(CPU_PERIOD_US) / 10_000).max(CPU_QUOTA_LEAST_US);
+    format!("{quota} {CPU_PERIOD_US}")
+}
+
+impl Leaf {
+    /// Writes every limit whose controller is there. What is left out is what [`Limits::missing`] says.
+    ///
+    /// # Errors
+    /// The first value that the kernel refuses, with its file.
+    pub fn limit(&self, limits: &Limits, enforceable: Enforceable) -> Result<(), CgroupError> {
+        let settings = limits.settings();
+        let held = settings.iter().filter(|setting| enforceable.has(setting.controller));
+        held.into_iter().try_for_each(|setting| self.write(setting.file, &setting.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(limits: &Limits) -> Vec<(&'static str, String)> {
+        limits.settings().into_iter().map(|s| (s.file, s.value)).collect()
+    }
+
+    #[test]
+    fn a_quota_is_a_share_of_each_period() {
+        for (hundredths, text) in [
+            (10_000, "100000 100000"),
+            (15_000, "150000 100000"),
+            (2_000, "20000 100000"),
+            (1, "1000 100000"),
+            (INFINITY, "max 100000"),
+        ] {
+            assert_eq!(cpu_max(hundredths), text, "{hundredths}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_set_is_written() {
+        assert_eq!(written(&Limits::default()), []);
+        let limits = Limits { memory_max: Some(1 << 26), tasks_max: Some(INFINITY), ..Limits::default() };
+        assert_eq!(written(&limits), [("memory.max", "67108864".into()), ("pids.max", "max".into())]);
+    }
+
+    #[test]
+    fn a_limit_without_its_controller_is_missing() {
+        let limits =
+            Limits { memory_max: Some(1), memory_high: Some(1), tasks_max: Some(8), ..Limits::default() };
+        let only_pids = Enforceable { pids: true, ..Enforceable::default() };
+        assert_eq!(limits.missing(only_pids), [Controller::Memory]);
+        assert_eq!(limits.missing(Enforceable::default()), [Controller::Memory, Controller::Pids]);
+        assert_eq!(Limits::default().missing(Enforceable::default()), []);
+    }
+}
