@@ -7,6 +7,7 @@ use crate::arrows::graph::Graph;
 use crate::error::{Error, Result};
 use crate::report::{Count, Report};
 use crate::run::{cargo, command, root, run, tee};
+use crate::scenarios;
 use crate::tools;
 
 /// Tests in a file of this beginning make namespaces and want root; `check` leaves them out.
@@ -25,6 +26,7 @@ pub fn arrows() -> Result<()> {
 /// # Errors
 /// A step could not even be begun.
 pub fn check() -> Result<ExitCode> {
+    tools::need(tools::UNIT)?;
     let mut report = Report::default();
     lints(&mut report, &Only(&[]));
     tests(&mut report, "unit", &TestTargets::in_process()?);
@@ -40,6 +42,7 @@ pub fn test(only: &[String]) -> Result<ExitCode> {
     let mut report = Report::default();
     lints(&mut report, &only);
     if only.wants("unit") {
+        tools::need(tools::UNIT)?;
         tests(&mut report, "unit", &TestTargets::in_process()?);
         report.step("doc", || run(&mut cargo(&["test", "--quiet", "--workspace", "--doc"])));
     }
@@ -54,6 +57,7 @@ pub fn test(only: &[String]) -> Result<ExitCode> {
         tools::need(tools::AGENTS)?;
         report.step("agents", || run(&mut command("bash", &["scripts/test-agents"])));
     }
+    scenarios::run(&mut report, |name| only.wants(name));
     Ok(report.close())
 }
 
@@ -73,7 +77,7 @@ struct Only<'a>(&'a [String]);
 
 impl Only<'_> {
     fn wants(&self, name: &str) -> bool {
-        self.0.is_empty() || self.0.iter().any(|word| name.contains(word.as_str()) || word.starts_with(name))
+        self.0.is_empty() || self.0.iter().any(|word| name.contains(word.as_str()))
     }
 }
 

@@ -27,7 +27,8 @@ const HELP: &str = "\
 usage: cargo xtask VERB
 
   check                 format, lints, arrows, unit and simulation tests: before each commit
-  test [--only NAME]…   all tests: the above, namespaces and the agents' own
+  test [--only NAME]…   all tests: the above, namespaces, the agents' own, virtual machines;
+                        or the rings (unit, namespace, agents, vm) and scenarios (vm::…) that have NAME in their name
   arrows                which crate may use which; the two doors of the daemon
   deny                  licences, bans and sources of the dependencies (needs cargo-deny)
   help                  this

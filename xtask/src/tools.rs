@@ -18,6 +18,9 @@ const fn tool(program: &'static str, package: &'static str) -> Tool {
     Tool { program, package }
 }
 
+/// What unit tests hold our formats against.
+pub const UNIT: &[Tool] = &[tool("busybox", "busybox-static")];
+
 /// What it takes to build agents and run their tests.
 pub const AGENTS: &[Tool] = &[tool("go", "golang-go"), tool("python3", "python3")];
 
@@ -34,7 +37,8 @@ pub const IMAGE: &[Tool] = &[
 ];
 
 /// What it takes to boot them.
-pub const VM: &[Tool] = &[tool("qemu-system-x86_64", "qemu-system-x86")];
+pub const VM: &[Tool] =
+    &[tool("qemu-system-x86_64", "qemu-system-x86"), tool("setpriv", "util-linux"), tool("tar", "tar")];
 
 /// What the namespace tests drive: real journald, oracles, a container runtime.
 pub const NAMESPACE: &[Tool] = &[
