@@ -187,6 +187,15 @@ pub fn remount_root_writable() -> io::Result<()> {
     Ok(mount(none, "/", none, MsFlags::MS_REMOUNT, none)?)
 }
 
+/// Puts one file over another that cannot be written, mount(8) "bind mounts".
+///
+/// # Errors
+/// The errno of mount(2); ENOENT if there is no file to put it over.
+pub fn bind_file(from: &Path, over: &Path) -> io::Result<()> {
+    let none: Option<&str> = None;
+    Ok(mount(Some(from), over, none, MsFlags::MS_BIND, none)?)
+}
+
 /// Whether the root file system is mounted read-only. statvfs(3).
 ///
 /// # Errors

@@ -122,6 +122,60 @@ pub fn become_subreaper() -> io::Result<()> {
     Ok(())
 }
 
+/// Sends a signal to every process but this one, kill(2) with pid −1: for the end of an init, when all units are
+/// stopped. False: there was none.
+///
+/// # Errors
+/// EPERM: none of them may be signalled.
+pub fn signal_everyone(signal: i32) -> io::Result<bool> {
+    // SAFETY: the call takes two integers and touches no memory of ours.
+    if unsafe { libc::kill(-1, signal) } == 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::ESRCH) { Ok(false) } else { Err(error) }
+}
+
+/// Reaps until no child is left or the time is up; whether none is left. SIGCHLD must be blocked.
+///
+/// # Errors
+/// Children cannot be waited for.
+pub fn reap_all_within(most: std::time::Duration) -> io::Result<bool> {
+    let deadline = std::time::Instant::now() + most;
+    loop {
+        while reap_one(|_| ())?.is_some() {}
+        if !has_children()? {
+            return Ok(true);
+        }
+        let left = deadline.saturating_duration_since(std::time::Instant::now());
+        if left.is_zero() {
+            return Ok(false);
+        }
+        wait_for_sigchld(left);
+    }
+}
+
+/// Whether there is a child at all, dead or alive.
+fn has_children() -> io::Result<bool> {
+    match wait_info(libc::P_ALL, 0, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) {
+        Ok(_) => Ok(true),
+        Err(e) if e.raw_os_error() == Some(libc::ECHILD) => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Waits for the blocked signal at most this long. Early ends are harmless: the caller looks again.
+fn wait_for_sigchld(most: std::time::Duration) {
+    let mut set = nix::sys::signal::SigSet::empty();
+    set.add(nix::sys::signal::Signal::SIGCHLD);
+    let time = libc::timespec {
+        tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(most.subsec_nanos()),
+    };
+    // SAFETY: both pointers are to live locals; a null siginfo is allowed.
+    unsafe { libc::sigtimedwait(set.as_ref(), std::ptr::null_mut(), &raw const time) };
+}
+
 /// Whether this process is the init of its pid namespace.
 #[must_use]
 pub fn is_pid1() -> bool {

@@ -1,0 +1,78 @@
+//! journald's stream socket: what a service writes to it becomes entries of the journal with its own credentials.
+//!
+//! The protocol is that of sd_journal_stream_fd(3): a header of seven lines, then text.
+
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// Where journald takes streams, systemd-journald.service(8).
+pub const STREAM_SOCKET: &str = "/run/systemd/journal/stdout";
+
+/// The level of lines that do not begin with `<N>`, syslog(3): info.
+const LEVEL: u8 = 6;
+
+/// How long the few bytes of the header may take: they always fit an empty socket buffer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Connects a stream for a unit's standard output and standard error. `identifier` is its `SYSLOG_IDENTIFIER`.
+///
+/// # Errors
+/// ENOENT or ECONNREFUSED: no journald is there. EAGAIN: it has more connections waiting than it takes.
+pub fn connect(socket: &Path, identifier: &str, unit: &str) -> io::Result<OwnedFd> {
+    // Non-blocking until connected: a journald that does not accept must not hold up its own starter.
+    let stream = nonblocking_stream(socket)?;
+    stream.set_nonblocking(false)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    // Identifier, unit, level, "<N>" prefixes are read; not forwarded to syslog, kernel log, console.
+    let header = format!("{identifier}\n{unit}\n{LEVEL}\n1\n0\n0\n0\n");
+    (&stream).write_all(header.as_bytes())?;
+    stream.set_write_timeout(None)?;
+    stream.shutdown(std::net::Shutdown::Read)?;
+    Ok(stream.into())
+}
+
+fn nonblocking_stream(path: &Path) -> io::Result<UnixStream> {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
+    use std::os::fd::AsRawFd;
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let fd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    connect(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
+    Ok(fd.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::{BufRead, BufReader, Read};
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn the_header_names_the_unit_and_the_text_follows() {
+        let path = std::env::temp_dir().join(format!("agentd-stream-{}", std::process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        let mut stream = File::from(connect(&path, "web", "web.service").unwrap());
+        stream.write_all(b"<4>hello\n").unwrap();
+        drop(stream);
+        let mut reader = BufReader::new(listener.accept().unwrap().0);
+        let mut header = Vec::new();
+        for _ in 0..7 {
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            header.push(line.trim_end().to_owned());
+        }
+        assert_eq!(header, ["web", "web.service", "6", "1", "0", "0", "0"]);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "<4>hello\n");
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn without_a_journald_there_is_an_error() {
+        assert!(connect(Path::new("/nonexistent/stdout"), "a", "a.service").is_err());
+    }
+}
