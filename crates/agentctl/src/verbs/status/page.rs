@@ -22,7 +22,7 @@ const INDENT: &str = "             ";
 
 /// Writes the page.
 pub(super) fn write(context: &Context, status: &UnitStatus, out: &mut impl Write) -> io::Result<()> {
-    let mut page = Page { context, unit: &status.properties, out };
+    let mut page = Page { context, unit: &status.properties, status, out };
     page.title()?;
     page.definition()?;
     page.state()?;
@@ -45,6 +45,7 @@ pub(super) fn write(context: &Context, status: &UnitStatus, out: &mut impl Write
 struct Page<'a, W> {
     context: &'a Context,
     unit: &'a UnitProperties,
+    status: &'a UnitStatus,
     out: &'a mut W,
 }
 
@@ -172,13 +173,13 @@ impl<W: Write> Page<'_, W> {
         let unit = self.unit;
         let end = ended(unit.exec_main_code, unit.exec_main_status);
         if unit.main_pid > 0 {
-            self.label("Main PID", unit.main_pid)?;
+            self.label("Main PID", self.named(unit.main_pid))?;
         } else if let Some(end) = end {
             let ran = unit.exec_main_exit_timestamp.saturating_sub(unit.exec_main_start_timestamp);
             self.label("Main PID", format!("{} ({end}), ran for {}", unit.exec_main_pid, span_ms(ran)))?;
         }
         if unit.control_pid > 0 {
-            self.label("Control PID", unit.control_pid)?;
+            self.label("Control PID", self.named(unit.control_pid))?;
         }
         if !unit.status_text.is_empty() {
             self.label("Status", format!("\"{}\"", shown(&unit.status_text)))?;
@@ -186,6 +187,15 @@ impl<W: Write> Page<'_, W> {
         match unit.status_errno {
             0 => Ok(()),
             errno => self.label("Error", io::Error::from_raw_os_error(errno)),
+        }
+    }
+
+    /// `77 (web)`: a pid with the name of its process, where that is among those of the unit.
+    fn named(&self, pid: u32) -> String {
+        let mut processes = self.status.processes.groups.iter().flat_map(|group| &group.processes);
+        match processes.find(|process| process.pid == pid && !process.comm.is_empty()) {
+            Some(process) => format!("{pid} ({})", shown(&process.comm)),
+            None => pid.to_string(),
         }
     }
 

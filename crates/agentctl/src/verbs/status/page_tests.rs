@@ -60,7 +60,8 @@ fn running() -> UnitStatus {
         cpu_quota_per_sec_usec: Some(1_500_000),
         ..UnitProperties::default()
     };
-    let process = |pid, command: &str| ProcessInfo { pid, command: command.into(), ..ProcessInfo::default() };
+    let process =
+        |pid, command: &str| ProcessInfo { pid, comm: "web".into(), command: command.into(), zombie: false };
     let groups = vec![ProcessGroup {
         path: "/system.slice/web.service".into(),
         processes: vec![process(77, "/usr/bin/web --port 80"), process(78, "worker")],
@@ -85,7 +86,7 @@ fn a_running_service_fills_the_page_in_systemctls_layout() {
      Active: active (running) since Sun 2026-11-29 16:45:30 UTC; 1min 30s ago
    Restarts: 2
  Invocation: 00000000000000000000000000000abc
-   Main PID: 77
+   Main PID: 77 (web)
      Status: \"42 documents\\u{1b}[2J\"
       Tasks: 3 (limit: 64)
      Memory: 5.0M (max: 64.0M peak: 6.0M)
