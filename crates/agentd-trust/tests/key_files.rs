@@ -7,6 +7,8 @@ use std::fs::{self, File, Permissions};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
+use std::sync::Barrier;
+use std::thread;
 
 use agentd_trust::key_file::{self, KeyFileErrorKind};
 use agentd_trust::{KeyProblem, KeyRing, durable, sign, verify};
@@ -69,6 +71,27 @@ fn generating_never_replaces_a_key_and_leaves_nothing_half_done() {
     assert_eq!(names(folder.path()), ["a.key", "b.pub"]);
     for taken in ["a.key", "b.pub"] {
         assert_eq!(fs::read(folder.path().join(taken)).unwrap(), b"mine");
+    }
+}
+
+#[test]
+fn of_two_who_generate_the_same_name_one_wins_with_a_whole_pair() {
+    for round in 0..50 {
+        let folder = Folder::new();
+        let start = Barrier::new(2);
+        let results = thread::scope(|scope| {
+            let run = || {
+                start.wait();
+                key_file::generate(folder.path(), "agent")
+            };
+            [scope.spawn(run), scope.spawn(run)].map(|thread| thread.join().unwrap())
+        });
+        let made: Vec<_> = results.iter().flatten().collect();
+        assert_eq!(made.len(), 1, "round {round}: {results:?}");
+        assert_eq!(names(folder.path()), ["agent.key", "agent.pub"], "round {round}");
+        let (private, public) = (&made[0].private_path, &made[0].public_path);
+        let pair = key_file::read_private(private).unwrap().public();
+        assert_eq!(key_file::read_public(public).unwrap(), pair, "round {round}");
     }
 }
 

@@ -7,7 +7,7 @@ use agentd_trust::envelope::{MAX_ENVELOPE_BYTES, MAX_SIGNATURES};
 use agentd_trust::{Envelope, KeyId, KeyRing, Manifest, PrivateKey, Sha256Digest, TrustError, sign, verify};
 use base64ct::{Base64, Base64Url, Encoding};
 use common::{Random, key, manifest};
-use ed25519_dalek::{Signer, SigningKey};
+use ed25519_dalek::{Signature, Signer, SigningKey, Verifier};
 
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const TYPE: &str = "application/vnd.in-toto+json";
@@ -163,6 +163,23 @@ fn a_file_that_is_too_large_is_not_parsed() {
     assert!(verify(&file, &ring()).is_ok());
     file.push(b' ');
     assert!(verify(&file, &ring()).unwrap_err().to_string().contains("more than 8388608 bytes"));
+}
+
+#[test]
+fn a_signature_that_only_strict_rules_refuse_is_refused() {
+    // Over `message` by key 1: R is the neutral element and S = H(R, A, M) * a, so no nonce was needed.
+    const WEAK: &str =
+        "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABXsN3GzTmatDkFjDkBFJIRdtt03YP/PNN3L6GvpR2fDw==";
+    let payload = statement(&subject("/bin/a"));
+    let message = format!("DSSEv1 {} {TYPE} {} {payload}", TYPE.len(), payload.len());
+    let signature = Signature::from_slice(&Base64::decode_vec(WEAK).unwrap()).unwrap();
+    let public = SigningKey::from_bytes(&[1; 32]).verifying_key();
+    assert!(public.verify(message.as_bytes(), &signature).is_ok(), "the plain rules take it");
+
+    let good = envelope_of(TYPE, &payload);
+    let start = good.find("\"sig\":\"").unwrap() + 7;
+    let forged = good.replace(&good[start..start + 88], WEAK);
+    assert_eq!(verify(forged.as_bytes(), &ring()), Err(TrustError::BadSignature { id: id(1) }));
 }
 
 #[test]
