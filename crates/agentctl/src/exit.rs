@@ -59,12 +59,21 @@ impl Exit {
         }
     }
 
+    /// What a refused job means for the caller: systemctl tells a unit that is to be acted on and is not there from
+    /// one that is only looked at.
+    pub(crate) const fn of_refused_job(error: &CallError) -> Self {
+        match error {
+            CallError::NoSuchUnit { .. } => Self::NotInstalled,
+            other => Self::of_call(other),
+        }
+    }
+
     /// What a refused call means for the caller.
     pub(crate) const fn of_call(error: &CallError) -> Self {
         match error {
-            CallError::NoSuchUnit { .. } => Self::NotInstalled,
             CallError::LoadFailed { .. } => Self::NotLoaded,
-            CallError::NotPermitted { .. }
+            CallError::NoSuchUnit { .. }
+            | CallError::NotPermitted { .. }
             | CallError::OnlyByDependency { .. }
             | CallError::UnitMasked { .. } => Self::NoSuchUnit,
             CallError::NotApplicable { .. } | CallError::NoSuchProcess { .. } => Self::NotActive,
@@ -154,7 +163,7 @@ mod tests {
     fn each_refusal_has_its_code() {
         let (unit, message) = (String::from("a.service"), String::from("no"));
         for (error, exit) in [
-            (CallError::NoSuchUnit { unit: unit.clone(), message: message.clone() }, 5),
+            (CallError::NoSuchUnit { unit: unit.clone(), message: message.clone() }, 4),
             (CallError::LoadFailed { unit: unit.clone(), message: message.clone() }, 6),
             (CallError::UnitMasked { unit: unit.clone(), message: message.clone() }, 4),
             (CallError::NotPermitted { message: message.clone() }, 4),
@@ -166,6 +175,12 @@ mod tests {
         ] {
             assert_eq!(Exit::of_call(&error) as u8, exit, "{error:?}");
         }
+    }
+
+    #[test]
+    fn a_job_for_a_unit_that_is_not_there_is_not_installed() {
+        let error = CallError::NoSuchUnit { unit: "a.service".into(), message: "no".into() };
+        assert_eq!(Exit::of_refused_job(&error) as u8, 5);
     }
 
     #[test]

@@ -231,6 +231,23 @@ fn followed_lines_are_printed_as_they_come() {
     assert!(child.wait().unwrap().success());
 }
 
+#[test]
+fn a_unit_without_a_log_does_not_keep_the_others_from_being_shown() {
+    let folder = Folder::new();
+    serve(&folder, |request, answer| match request {
+        Request::GetLogs(logs) => match refusal(&logs.unit) {
+            Some(error) => answer.refuse(&error),
+            None => answer.done(&entry("still here")),
+        },
+        other => panic!("{other:?}"),
+    });
+    for line in ["logs absent web", "logs -f absent web"] {
+        let (exit, out, err) = agentctl(&folder, line);
+        assert_eq!((exit, out.as_str()), (4, "Jan 01 00:00:00 web: still here\n"), "{line}");
+        assert_eq!(err, "Failed to read the log of absent.service: because\n", "{line}");
+    }
+}
+
 fn in_the_journal(request: Request, answer: &mut Answer) {
     match request {
         Request::GetLogs(_) => {

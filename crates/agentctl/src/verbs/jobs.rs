@@ -119,7 +119,7 @@ fn settle(
         Err(error) => {
             let error = error?;
             report.error = Some(refused(verb, unit, &error));
-            Exit::of_call(&error)
+            Exit::of_refused_job(&error)
         }
     };
     Ok((exit, report))

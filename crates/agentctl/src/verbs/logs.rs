@@ -10,7 +10,8 @@ use agentd_protocol::words::LogSource;
 use agentd_unit::UnitName;
 
 use crate::args::Logs;
-use crate::client::{ANSWER, Client};
+use crate::client::{ANSWER, Client, ClientError};
+use crate::complain;
 use crate::context::{Context, last_lines};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::print::time::Clock;
@@ -24,26 +25,40 @@ const FOLLOW_LINES: u32 = 10;
 /// How many entries wait between those who read and the one who prints.
 const QUEUE: usize = 256;
 
-/// `agentctl logs UNIT… [-f] [-n N]`.
+/// `agentctl logs UNIT… [-f] [-n N]`: a unit whose log cannot be read does not keep the others from being shown.
 pub(crate) fn logs(context: &Context, logs: &Logs, out: &mut impl Write) -> Outcome {
     let lines = logs.lines.or(logs.follow.then_some(FOLLOW_LINES));
     if logs.follow {
         return follow(context, &logs.units, lines, out);
     }
+    let mut client = context.connect()?;
+    let mut worst = Exit::Done;
     let mut entries = Vec::new();
     for unit in &logs.units {
-        let mut client = context.connect()?;
-        read(context, &mut client, unit, lines, false, &mut |entry| {
+        let read = read(context, &mut client, unit, lines, false, &mut |entry| {
             entries.push(entry);
             Ok(())
-        })?;
+        });
+        worst = worst.max(only_this_log(unit, read)?);
     }
     // Each unit's own lines are in order already; a stable sort keeps them so.
     entries.sort_by_key(|entry| entry.timestamp);
     for entry in &entries {
         write_entry(context, entry, out)?;
     }
-    Ok(Exit::Done)
+    Ok(worst)
+}
+
+/// Tells that one unit's log cannot be read, and goes on; that the manager is gone ends the verb.
+fn only_this_log(unit: &UnitName, read: Result<(), Failure>) -> Outcome {
+    match read {
+        Ok(()) => Ok(Exit::Done),
+        Err(failure @ (Failure::Client(ClientError::Call(_)) | Failure::Other { .. })) => {
+            complain(&format!("Failed to read the log of {unit}"), &failure);
+            Ok(failure.exit())
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 /// The last `lines` of a unit, oldest first; all that are kept if none is given.
@@ -61,58 +76,49 @@ pub(crate) fn tail(
     Ok(entries)
 }
 
-/// Follows each unit over a connection of its own and prints lines as they come.
+/// Follows each unit in a thread and over a connection of its own, and prints lines as they come.
+///
+/// The threads are not waited for: if what is printed goes nowhere any more, they may be waiting for lines that never
+/// come, and the end of the program is theirs too.
 fn follow(context: &Context, units: &[UnitName], lines: Option<u32>, out: &mut impl Write) -> Outcome {
     let (sender, receiver) = sync_channel(QUEUE);
-    thread::scope(|scope| {
-        for unit in units {
-            let sender = sender.clone();
-            scope.spawn(move || {
-                let ended = context.connect().map_err(Failure::from).and_then(|mut client| {
-                    read(context, &mut client, unit, lines, true, &mut |entry| give(&sender, entry))
-                });
-                // If nobody receives any more, the verb is over.
-                drop(sender.send(Err(ended)));
+    for unit in units.iter().cloned() {
+        let (context, sender) = (context.clone(), sender.clone());
+        thread::spawn(move || {
+            let ended = context.connect().map_err(Failure::from).and_then(|mut client| {
+                read(&context, &mut client, &unit, lines, true, &mut |entry| give(&sender, entry))
             });
-        }
-        drop(sender);
-        print_all(context, receiver, out)
-    })
+            // If nobody receives any more, the verb is over.
+            drop(sender.send(Message::Ended(unit, ended)));
+        });
+    }
+    drop(sender);
+    print_all(context, receiver, out)
 }
 
-type Message = Result<LogEntry, Result<(), Failure>>;
+/// What the threads send to the one who prints.
+enum Message {
+    Entry(LogEntry),
+    Ended(UnitName, Result<(), Failure>),
+}
 
 fn give(sender: &SyncSender<Message>, entry: LogEntry) -> Result<(), Failure> {
-    sender.send(Ok(entry)).map_err(|_| Failure::Output(io::ErrorKind::BrokenPipe.into()))
+    sender.send(Message::Entry(entry)).map_err(|_| Failure::Output(io::ErrorKind::BrokenPipe.into()))
 }
 
 /// Ends when the last one who reads has ended, or when what is printed goes nowhere.
 fn print_all(context: &Context, receiver: Receiver<Message>, out: &mut impl Write) -> Outcome {
-    let mut result = Ok(Exit::Done);
+    let mut worst = Exit::Done;
     for message in receiver {
         match message {
-            Ok(entry) => {
-                let written = write_entry(context, &entry, out).and_then(|()| out.flush());
-                if let Err(error) = written {
-                    // The others wait for lines that may never come; leave at once.
-                    return leave(error);
-                }
+            Message::Entry(entry) => {
+                write_entry(context, &entry, out)?;
+                out.flush()?;
             }
-            Err(Ok(())) => {}
-            Err(Err(failure)) => result = Err(failure),
+            Message::Ended(unit, ended) => worst = worst.max(only_this_log(&unit, ended)?),
         }
     }
-    result
-}
-
-/// Ends the program from within the threads that follow.
-fn leave(error: io::Error) -> Outcome {
-    let failure = Failure::Output(error);
-    if failure.is_broken_pipe() {
-        std::process::exit(Exit::Done as i32);
-    }
-    eprintln!("agentctl: {}", crate::with_causes(&failure));
-    std::process::exit(failure.exit() as i32);
+    Ok(worst)
 }
 
 /// Hands every entry of a unit to `each`, from wherever it is kept.
