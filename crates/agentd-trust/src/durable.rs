@@ -2,13 +2,14 @@
 //!
 //! # Invariants
 //!
-//! - The mode is given to open(2) with `O_EXCL`: at no moment is the file more open than it will be in the end.
+//! - A file is born with `O_EXCL` and mode 0600 and gets its own mode, whatever the umask, before it gets its name:
+//!   at no moment is it more open than it will be in the end.
 //! - A reader of the final name sees the old content or the new, and a descriptor held on the old file stays there.
 //! - After an error no temporary file is left, unless the process itself was killed.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -51,9 +52,10 @@ impl Temporary {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&hidden)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&hidden)?;
         let temporary = Self(hidden);
         file.write_all(bytes)?;
+        file.set_permissions(Permissions::from_mode(mode))?;
         file.sync_all()?;
         Ok(temporary)
     }

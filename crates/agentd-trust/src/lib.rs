@@ -1,14 +1,14 @@
 //! Keys, digests, signatures, the manifest and the verdict.
 //!
 //! A signature file `NAME.TYPE.toml.sig` holds one [`Envelope`] (DSSE): a [`Manifest`] (an in-toto statement, one
-//! subject per file with its SHA-256) and the Ed25519 signatures over it. [`verify`] turns the bytes of such a file
+//! subject per file with its SHA-256) and the Ed25519 signatures over it. [`verify()`] turns the bytes of such a file
 //! and a [`KeyRing`] into a [`VerifiedManifest`], which answers for each file whether it is what was signed;
 //! [`decide`] says what a [`Policy`] makes of the [`Verdict`].
 //!
 //! # Invariants
 //!
 //! - What decides takes bytes, never paths: the caller reads a file once, and verifies, parses and runs those bytes.
-//! - A [`VerifiedManifest`] only comes from [`verify`]; no name or digest in it was read before a signature held.
+//! - A [`VerifiedManifest`] only comes from [`verify()`]; no name or digest in it was read before a signature held.
 //! - The same manifest and the same keys give the same envelope, to the byte.
 //! - Files are touched in [`key_file`], [`ring`], [`durable`] and [`tree`] alone: keys, written signatures, packages.
 #![forbid(unsafe_code)]

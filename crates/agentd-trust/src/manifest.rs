@@ -11,7 +11,7 @@ pub const MAX_SUBJECTS: usize = 16_384;
 /// A manifest that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
-    /// A file's name breaks the rules of [`name`](crate::name).
+    /// A file's name breaks the rules of [`name`].
     #[error(transparent)]
     Name(#[from] NameError),
     /// One name with two contents: the file changed while it was being signed.
@@ -31,7 +31,7 @@ pub enum ManifestError {
     },
 }
 
-/// The files of one unit, each with its SHA-256, by the names of [`name`](crate::name).
+/// The files of one unit, each with its SHA-256, by the names of [`name`].
 ///
 /// It has one encoding, in which names are sorted, so the same files give the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

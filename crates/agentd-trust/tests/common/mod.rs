@@ -1,7 +1,8 @@
 //! What the tests of this folder share.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,6 +17,7 @@ impl Folder {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("agentd-trust-{}-{number}", std::process::id()));
         fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
         Self(path)
     }
 
@@ -23,11 +25,12 @@ impl Folder {
         &self.0
     }
 
-    /// Writes a file, with the folders above it.
+    /// Writes a file that only its owner can change, whatever the umask is, with the folders above it.
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
         path
     }
 }
