@@ -1,6 +1,7 @@
 //! One descriptor that tells of all leaves: inotify(7) on `cgroup.events` and `memory.events`.
 //!
-//! The kernel makes an inotify event of each change of these files. One descriptor a unit would be two for each
+//! The kernel makes an inotify event of each change of these files, at most every 10 ms for each, and the last state
+//! is always told. One descriptor a unit would be two for each
 //! of a thousand agents, and an epoll entry for each.
 
 use std::collections::HashMap;

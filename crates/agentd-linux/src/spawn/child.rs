@@ -238,6 +238,13 @@ impl Walk<'_> {
 
     fn become_user(&self) -> Result<(), Failure> {
         let Some(who) = &self.who else { return Ok(()) };
+        // To the kernel this number says "leave it as it is", which would be root.
+        if who.gid == u32::MAX {
+            return Err((Step::Group, libc::EINVAL));
+        }
+        if who.uid == u32::MAX {
+            return Err((Step::User, libc::EINVAL));
+        }
         if self.ambient.is_some_and(|set| set != 0) {
             // The permitted set survives the change of user, to become the ambient one; the exec clears the flag.
             raw::prctl(libc::PR_SET_KEEPCAPS, 1, 0).at(Step::Capabilities)?;

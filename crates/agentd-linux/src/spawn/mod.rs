@@ -29,7 +29,7 @@ mod step;
 use std::ffi::{CString, c_char};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
@@ -70,6 +70,7 @@ pub struct Spawner {
     uid: u32,
     gid: u32,
     null: Option<OwnedFd>,
+    exec_timeout: Duration,
 }
 
 impl Spawner {
@@ -90,7 +91,23 @@ impl Spawner {
             uid: nix::unistd::geteuid().as_raw(),
             gid: nix::unistd::getegid().as_raw(),
             null: None,
+            exec_timeout: EXEC_TIMEOUT,
         })
+    }
+
+    /// Uses no more than these features: what an older kernel has, for trying what agentd does there.
+    #[must_use]
+    pub fn limited_to(mut self, features: Features) -> Self {
+        self.features.into_cgroup &= features.into_cgroup;
+        self.features.close_range &= features.close_range;
+        self
+    }
+
+    /// Kills a process of another user that has not reached its exec after this time, instead of [`EXEC_TIMEOUT`].
+    #[must_use]
+    pub fn with_exec_timeout(mut self, timeout: Duration) -> Self {
+        self.exec_timeout = timeout;
+        self
     }
 
     /// What the kernel can do.
@@ -118,7 +135,7 @@ impl Spawner {
         walk.report_fd = Some(writer.as_raw_fd());
         let (pid, pidfd) = self.give_birth(plan, false, &mut walk)?;
         drop(writer);
-        match hear(reader) {
+        match hear(reader, self.exec_timeout) {
             Ok(report) => settle(plan, report, pid, pidfd),
             Err(error) => {
                 // It is left to the reaper, as one that hangs in the kernel would hang us in a wait.
@@ -267,11 +284,12 @@ fn birth_step(errno: i32, cgroup: Option<BorrowedFd<'_>>) -> Step {
 }
 
 /// The report that comes over the pipe, or an empty one when the exec shuts it.
-fn hear(mut reader: io::PipeReader) -> io::Result<Report> {
-    let timeout = PollTimeout::try_from(EXEC_TIMEOUT).unwrap_or(PollTimeout::MAX);
-    let deadline = std::time::Instant::now() + EXEC_TIMEOUT;
+fn hear(mut reader: io::PipeReader, timeout: Duration) -> io::Result<Report> {
+    let deadline = Instant::now() + timeout;
     loop {
-        match poll(&mut [PollFd::new(reader.as_fd(), PollFlags::POLLIN)], timeout) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = PollTimeout::try_from(left.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(reader.as_fd(), PollFlags::POLLIN)], left) {
             Ok(0) => break,
             Ok(_) => {
                 let mut bytes = [0; 8];
@@ -281,12 +299,11 @@ fn hear(mut reader: io::PipeReader) -> io::Result<Report> {
                     Err(e) => Err(e),
                 };
             }
-            Err(nix::errno::Errno::EINTR) if std::time::Instant::now() < deadline => {}
-            Err(nix::errno::Errno::EINTR) => break,
+            Err(nix::errno::Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
         }
     }
-    let text = format!("it did not reach its exec within {} s and was killed", EXEC_TIMEOUT.as_secs());
+    let text = format!("it did not reach its exec within {timeout:?} and was killed");
     Err(io::Error::new(io::ErrorKind::TimedOut, text))
 }
 

@@ -1,0 +1,233 @@
+//! Leaves on a real cgroup v2, without controllers: birth, signals, kill, removal, events.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::collections::HashSet;
+use std::os::fd::AsFd;
+
+use agentd_linux::cgroup::{CgroupRoot, Changed, EventsWatch, Leaf, Place, Removal, of_process};
+use agentd_linux::epoll::Epoll;
+use agentd_linux::reap::{Exit, become_subreaper};
+use agentd_linux::rlimit::{Resource, Rlimit};
+use agentd_linux::spawn::{Identity, Spawner, Stdio};
+use common::{DEADLINE, Probe, alone, is_root, plan, reap_until, shell, spawners, wait_for};
+
+/// Runs a test in a part of the tree of its own, which must be gone afterwards.
+fn in_a_tree(name: &str, body: impl FnOnce(&mut CgroupRoot)) {
+    alone(name, || {
+        if !is_root() {
+            return;
+        }
+        become_subreaper().unwrap();
+        let mut root = CgroupRoot::set_up(Place::Folder(&format!("agentd-test-{name}"))).unwrap();
+        body(&mut root);
+        let folder = root.folder().to_owned();
+        root.leave();
+        assert!(!folder.exists(), "{} is left", folder.display());
+    });
+}
+
+/// Waits until the leaf has no process.
+fn wait_empty(watch: &EventsWatch, leaf: &Leaf) {
+    let epoll = Epoll::new().unwrap();
+    epoll.add(watch, 0).unwrap();
+    while leaf.is_populated().unwrap() {
+        let mut ready = Vec::new();
+        epoll.wait(&mut ready, Some(DEADLINE)).unwrap();
+        assert!(!ready.is_empty(), "still {:?}", leaf.processes().unwrap());
+        watch.read(&mut Vec::new()).unwrap();
+    }
+}
+
+#[test]
+fn a_process_is_born_in_its_leaf() {
+    in_a_tree("a_process_is_born_in_its_leaf", |root| {
+        for (kernel, mut spawner) in spawners() {
+            let leaf = root.leaf("a-b.slice", "x.service").unwrap();
+            assert!(leaf.cgroup().ends_with("/a.slice/a-b.slice/x.service"), "{}", leaf.cgroup());
+            for identity in [None, Some(Identity { uid: 64_123, gid: 64_123, groups: vec![] })] {
+                let mut plan = plan(&["cat"]);
+                plan.cgroup = Some(leaf.as_fd());
+                plan.identity = identity;
+                let probe = Probe::start(&mut spawner, &plan);
+                let cgroup = of_process(probe.child.pid).unwrap().unwrap();
+                assert_eq!(cgroup, leaf.cgroup(), "{kernel}");
+                assert_eq!(root.unit_of(&cgroup), Some("x.service"));
+                assert_eq!(leaf.processes().unwrap(), [probe.child.pid]);
+                assert_eq!(leaf.remove().unwrap(), Removal::Busy, "{kernel}");
+                probe.finish();
+            }
+            assert_eq!(leaf.remove().unwrap(), Removal::Removed, "{kernel}");
+            assert_eq!(leaf.remove().unwrap(), Removal::Removed, "{kernel}: once more is no error");
+        }
+    });
+}
+
+#[test]
+fn the_manager_lives_in_init_scope() {
+    in_a_tree("the_manager_lives_in_init_scope", |root| {
+        let own = of_process(std::process::id()).unwrap().unwrap();
+        assert!(own.ends_with("/agentd-test-the_manager_lives_in_init_scope/init.scope"), "{own}");
+        assert_eq!(root.unit_of(&own), None);
+        let again = CgroupRoot::set_up(Place::Folder("agentd-test-the_manager_lives_in_init_scope")).unwrap();
+        assert_eq!(again.folder(), root.folder(), "a manager that is started again finds its part");
+    });
+}
+
+#[test]
+fn a_zombie_still_tells_whose_it_was_and_does_not_populate() {
+    in_a_tree("a_zombie_still_tells_whose_it_was_and_does_not_populate", |root| {
+        let leaf = root.leaf("system.slice", "z.service").unwrap();
+        let mut watch = EventsWatch::new().unwrap();
+        watch.add(&leaf, 1).unwrap();
+        let mut plan = plan(&["/bin/true"]);
+        plan.cgroup = Some(leaf.as_fd());
+        let child = Spawner::new().unwrap().spawn(&plan).unwrap();
+        wait_empty(&watch, &leaf);
+        assert_eq!(of_process(child.pid).unwrap().as_deref(), Some(leaf.cgroup()));
+        assert_eq!(leaf.remove().unwrap(), Removal::Removed);
+        assert_eq!(of_process(child.pid).unwrap().as_deref(), Some(leaf.cgroup()), "removed under it");
+        wait_for(child.pid);
+    });
+}
+
+#[test]
+fn one_watch_tells_which_leaf_became_empty() {
+    in_a_tree("one_watch_tells_which_leaf_became_empty", |root| {
+        let mut spawner = Spawner::new().unwrap();
+        let mut watch = EventsWatch::new().unwrap();
+        let leaves: Vec<Leaf> =
+            (0..3).map(|n| root.leaf("system.slice", &format!("{n}.service")).unwrap()).collect();
+        let mut probes: Vec<Probe> = Vec::new();
+        for (key, leaf) in (0..).zip(&leaves) {
+            watch.add(leaf, key).unwrap();
+            let mut plan = plan(&["cat"]);
+            plan.cgroup = Some(leaf.as_fd());
+            probes.push(Probe::start(&mut spawner, &plan));
+        }
+        let populated: HashSet<Changed> = (0..3).map(Changed::Population).collect();
+        collect_until(&watch, |changes| *changes == populated);
+        probes.remove(1).finish();
+        collect_until(&watch, |changes| changes.contains(&Changed::Population(1)));
+        assert_eq!(leaves.iter().map(|l| l.is_populated().unwrap()).collect::<Vec<_>>(), [true, false, true]);
+        watch.remove(0);
+        for probe in probes {
+            probe.finish();
+        }
+        // The kernel tells a moment later, so what must not be told is looked for once the last was.
+        let told = collect_until(&watch, |changes| changes.contains(&Changed::Population(2)));
+        assert!(!told.contains(&Changed::Population(0)), "what is not watched is not told");
+        for leaf in &leaves {
+            assert_eq!(leaf.remove().unwrap(), Removal::Removed);
+        }
+        watch.remove(2);
+        watch.remove(2);
+    });
+}
+
+/// Reads changes until the condition holds of them.
+fn collect_until(watch: &EventsWatch, done: impl Fn(&HashSet<Changed>) -> bool) -> HashSet<Changed> {
+    let epoll = Epoll::new().unwrap();
+    epoll.add(watch, 0).unwrap();
+    let mut changes = Vec::new();
+    while !done(&changes.iter().copied().collect()) {
+        let mut ready = Vec::new();
+        epoll.wait(&mut ready, Some(DEADLINE)).unwrap();
+        assert!(!ready.is_empty(), "only {changes:?}");
+        watch.read(&mut changes).unwrap();
+    }
+    changes.into_iter().collect()
+}
+
+#[test]
+fn a_fork_bomb_is_killed_at_once() {
+    in_a_tree("a_fork_bomb_is_killed_at_once", |root| {
+        let leaf = root.leaf("system.slice", "bomb.service").unwrap();
+        let mut watch = EventsWatch::new().unwrap();
+        watch.add(&leaf, 1).unwrap();
+        let (output, stdout) = std::io::pipe().unwrap();
+        let mut plan = shell("b() { setsid sh -c 'while :; do (:) & done' & b; }; echo; b");
+        plan.stdio[1] = Stdio::Fd(stdout.as_fd());
+        plan.cgroup = Some(leaf.as_fd());
+        // The bomb is bounded by the processes of a user that nobody else is.
+        plan.identity = Some(Identity { uid: 64_777, gid: 64_777, groups: vec![] });
+        plan.rlimits = vec![Rlimit { resource: Resource::Nproc, soft: 200, hard: 200 }];
+        let child = Spawner::new().unwrap().spawn(&plan).unwrap();
+        let start = std::time::Instant::now();
+        while leaf.processes().unwrap().len() < 50 {
+            assert!(start.elapsed() < DEADLINE);
+            std::thread::yield_now();
+        }
+        leaf.kill().unwrap();
+        wait_empty(&watch, &leaf);
+        assert_eq!(leaf.processes().unwrap(), []);
+        assert_eq!(leaf.remove().unwrap(), Removal::Removed);
+        drop((output, stdout));
+        let reaped = reap_until(|reaped| reaped.contains_key(&child.pid));
+        assert!(matches!(reaped[&child.pid], Exit::Killed { signal: libc::SIGKILL, .. } | Exit::Exited(_)));
+    });
+}
+
+#[test]
+fn a_signal_reaches_each_process_of_the_leaf_and_no_other() {
+    in_a_tree("a_signal_reaches_each_process_of_the_leaf_and_no_other", |root| {
+        let mut spawner = Spawner::new().unwrap();
+        let leaf = root.leaf("system.slice", "many.service").unwrap();
+        let mut plan = plan(&["/bin/sleep", "1000"]);
+        let stranger = spawner.spawn(&plan).unwrap();
+        plan.cgroup = Some(leaf.as_fd());
+        let pids: HashSet<u32> = (0..20).map(|_| spawner.spawn(&plan).unwrap().pid).collect();
+        assert_eq!(leaf.signal(libc::SIGUSR1).unwrap(), 20);
+        let reaped = reap_until(|reaped| reaped.len() == 20);
+        let by_usr1 = Exit::Killed { signal: libc::SIGUSR1, core: false };
+        assert_eq!(reaped.keys().copied().collect::<HashSet<_>>(), pids);
+        assert!(reaped.values().all(|exit| *exit == by_usr1), "{reaped:?}");
+        stranger.pidfd.send_signal(libc::SIGTERM).unwrap();
+        assert_eq!(wait_for(stranger.pid), Exit::Killed { signal: libc::SIGTERM, core: false });
+        assert_eq!(leaf.signal(libc::SIGTERM).unwrap(), 0, "an empty leaf is no error");
+        assert_eq!(leaf.remove().unwrap(), Removal::Removed);
+        assert_eq!(leaf.signal(libc::SIGTERM).unwrap(), 0, "nor is one that is gone");
+        leaf.kill().unwrap();
+        assert!(!leaf.is_populated().unwrap());
+    });
+}
+
+#[test]
+fn cgroups_that_the_unit_made_go_with_it() {
+    in_a_tree("cgroups_that_the_unit_made_go_with_it", |root| {
+        let leaf = root.leaf("system.slice", "delegated.service").unwrap();
+        for below in ["a/b/c", "d/e"] {
+            std::fs::create_dir_all(leaf.path().join(below)).unwrap();
+        }
+        let mut plan = plan(&["/bin/sleep", "1000"]);
+        let deep = std::fs::File::open(leaf.path().join("a/b/c")).unwrap();
+        plan.cgroup = Some(deep.as_fd());
+        let child = Spawner::new().unwrap().spawn(&plan).unwrap();
+        assert_eq!(leaf.processes().unwrap(), [child.pid]);
+        assert!(leaf.is_populated().unwrap());
+        assert_eq!(leaf.remove().unwrap(), Removal::Busy);
+        leaf.kill().unwrap();
+        wait_for(child.pid);
+        assert_eq!(leaf.remove().unwrap(), Removal::Removed);
+        assert!(!leaf.path().exists());
+    });
+}
+
+#[test]
+fn a_later_run_of_the_same_name_is_not_touched_through_an_older_leaf() {
+    in_a_tree("a_later_run_of_the_same_name_is_not_touched_through_an_older_leaf", |root| {
+        let old = root.leaf("system.slice", "again.service").unwrap();
+        assert_eq!(old.remove().unwrap(), Removal::Removed);
+        let new = root.leaf("system.slice", "again.service").unwrap();
+        let mut plan = plan(&["cat"]);
+        plan.cgroup = Some(new.as_fd());
+        let probe = Probe::start(&mut Spawner::new().unwrap(), &plan);
+        old.kill().unwrap();
+        assert_eq!(old.processes().unwrap(), []);
+        assert!(!old.is_populated().unwrap());
+        probe.finish();
+        assert_eq!(new.remove().unwrap(), Removal::Removed);
+    });
+}
