@@ -20,6 +20,10 @@ pub enum ExecKind {
 }
 
 impl ExecKind {
+    /// All lists, in the order of a service's life.
+    pub const ALL: [Self; 6] =
+        [Self::StartPre, Self::Start, Self::StartPost, Self::Reload, Self::Stop, Self::StopPost];
+
     /// The key in the unit file.
     #[must_use]
     pub const fn key(self) -> &'static str {

@@ -4,23 +4,48 @@
 //! by value. Nothing here runs a unit, asks a clock or talks to the kernel beyond reading files.
 #![forbid(unsafe_code)]
 
+mod assignment;
 pub mod calendar;
+mod check;
 pub mod cron;
+pub mod diagnostic;
+pub mod digest;
+mod draft;
+pub mod escape;
 pub mod exec;
+pub mod loader;
 pub mod name;
+mod parse;
+pub mod schema;
+pub mod search_path;
 pub mod sections;
 pub mod set;
 pub mod signal;
+mod source;
+pub mod specifier;
 pub mod time;
+mod toml_front;
 pub mod unit;
+pub mod values;
+pub mod words;
+mod zone;
 
+pub use diagnostic::{Diagnostic, Severity};
 pub use exec::{ExecCommand, ExecKind};
+pub use loader::{
+    Admission, Gate, LoadReport, Loader, LoaderConfig, OpenGate, Problem, Trusted, UnitFile, UnitFiles,
+};
 pub use name::{UnitName, UnitNameError, UnitType};
+pub use parse::{ParseContext, Parsed, parse_unit};
+pub use search_path::{Scope, SearchPath};
 pub use sections::{
-    AgentKind, AgentSection, InstallSection, KillMode, NotifyAccess, Restart, ServiceSection, ServiceType,
-    TimerSection, TimerTrigger, UnitSection,
+    AgentKind, AgentSection, ControlAccess, InstallSection, KillMode, NotifyAccess, Restart, ServiceSection,
+    ServiceType, TimerSection, TimerTrigger, UnitSection,
 };
 pub use set::UnitSet;
 pub use signal::Signal;
+pub use source::{Origin, SourceFile};
+pub use specifier::SpecifierContext;
 pub use time::Realtime;
 pub use unit::{Body, LoadState, Unit};
+pub use zone::LocalZone;

@@ -322,6 +322,18 @@ impl ServiceSection {
             ExecKind::StopPost => &self.exec_stop_post,
         }
     }
+
+    /// The commands of one list, to change them.
+    pub fn commands_mut(&mut self, kind: ExecKind) -> &mut Vec<ExecCommand> {
+        match kind {
+            ExecKind::StartPre => &mut self.exec_start_pre,
+            ExecKind::Start => &mut self.exec_start,
+            ExecKind::StartPost => &mut self.exec_start_post,
+            ExecKind::Reload => &mut self.exec_reload,
+            ExecKind::Stop => &mut self.exec_stop,
+            ExecKind::StopPost => &mut self.exec_stop_post,
+        }
+    }
 }
 
 /// `[Agent] Kind`: what the agent is made of.
@@ -347,6 +359,20 @@ pub struct AgentSection {
     pub python: Option<PathBuf>,
     /// `Pin`: further files that the signature covers.
     pub pin: Vec<PathBuf>,
+    /// `ControlAccess`: what the agent's own processes may ask of the manager; default: act on their own unit.
+    pub control_access: ControlAccess,
+}
+
+/// `[Agent] ControlAccess`: what a process inside the unit's cgroup may do through the control socket, root or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ControlAccess {
+    /// Read only.
+    None,
+    /// Act on its own unit.
+    #[default]
+    Own,
+    /// Whatever its user may.
+    All,
 }
 
 /// One rule of a timer. Spans count on CLOCK_BOOTTIME, calendars on CLOCK_REALTIME.

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use crate::exec::ExecKind;
 use crate::name::{UnitName, UnitType};
 use crate::sections::{AgentSection, InstallSection, ServiceSection, TimerSection, UnitSection};
 
@@ -98,8 +100,10 @@ pub struct Unit {
     pub implicit_order: bool,
     /// Warnings of loading, each with file, line and column; shown in `status`.
     pub warnings: Vec<String>,
-    /// SHA-256 over the definition's bytes, to see whether a reload changed it.
+    /// A hash of the definition's bytes (see [`crate::digest`]), to see whether a reload changed it.
     pub digest: [u8; 32],
+    /// The bytes of the detached signature beside the main file, if there is one.
+    pub signature: Option<Arc<[u8]>>,
 }
 
 impl Unit {
@@ -125,6 +129,7 @@ impl Unit {
             implicit_order: true,
             warnings: Vec::new(),
             digest: [0; 32],
+            signature: None,
         }
     }
 
@@ -141,5 +146,42 @@ impl Unit {
             Body::Service(body) => Some(body),
             Body::Timer(_) | Body::Target | Body::Slice => None,
         }
+    }
+
+    /// The files that running this unit runs, for its signature: each program, a Python agent's module or package,
+    /// and the files it pins; sorted, each once. A program without a slash is given as written: it is looked up
+    /// along the service's PATH. The interpreter of a Python agent belongs to the image and is not among them.
+    #[must_use]
+    pub fn signed_files(&self) -> Vec<PathBuf> {
+        let Some(body) = self.as_service() else { return Vec::new() };
+        let commands = ExecKind::ALL.into_iter().flat_map(|kind| body.service.commands(kind));
+        let mut files: Vec<PathBuf> = commands.map(|command| PathBuf::from(&command.program)).collect();
+        if let Some(agent) = &body.agent {
+            files.extend(agent.pin.iter().cloned());
+            files.extend(agent.module.as_deref().map(|module| body.module_file(module)));
+        }
+        files.sort();
+        files.dedup();
+        files
+    }
+}
+
+impl ServiceBody {
+    /// Where a Python module lies: the `.py` file itself, or for a dotted name the package (`package.module`: the
+    /// folder `package`) or the file (`module`: `module.py`) below the first folder of `PYTHONPATH`, else below
+    /// `WorkingDirectory`, else below `/`.
+    fn module_file(&self, module: &str) -> PathBuf {
+        if module.starts_with('/') {
+            return PathBuf::from(module);
+        }
+        let python_path = self.service.environment.iter().find(|(name, _)| name == "PYTHONPATH");
+        let first =
+            python_path.and_then(|(_, folders)| folders.split(':').find(|folder| folder.starts_with('/')));
+        let folder = first.map(PathBuf::from).or_else(|| self.service.working_directory.clone());
+        let below = match module.split_once('.') {
+            Some((package, _)) => package.to_owned(),
+            None => format!("{module}.py"),
+        };
+        folder.unwrap_or_else(|| PathBuf::from("/")).join(below)
     }
 }

@@ -1,0 +1,298 @@
+//! What no single key can tell: rules between the settings of one unit, and the defaults that hang on others.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::draft::{Draft, Place};
+use crate::name::{UnitName, UnitType};
+use crate::schema::Section;
+use crate::sections::{AgentKind, NotifyAccess, Restart, ServiceType, TimerTrigger};
+use crate::source::SourceFile;
+
+/// How long one run of a service with its own timer may take, unless it says otherwise.
+const TIMER_RUNTIME_MAX: Duration = Duration::from_secs(30);
+
+/// Settles defaults and tells every broken rule.
+pub(crate) fn cross_check(
+    name: &UnitName,
+    draft: &mut Draft,
+    main: &Arc<SourceFile>,
+    out: &mut Vec<Diagnostic>,
+) {
+    let mut check = Check { name, draft, main, out };
+    check.own_edges();
+    check.aliases();
+    match name.unit_type() {
+        UnitType::Service => {
+            check.settle_service();
+            check.python();
+            check.commands();
+            check.restart();
+            check.own_timer();
+        }
+        UnitType::Timer => check.timer(),
+        UnitType::Target | UnitType::Slice => {}
+        UnitType::Socket | UnitType::Path => check.not_supported(),
+    }
+}
+
+struct Check<'a> {
+    name: &'a UnitName,
+    draft: &'a mut Draft,
+    main: &'a Arc<SourceFile>,
+    out: &'a mut Vec<Diagnostic>,
+}
+
+impl Check<'_> {
+    /// A finding at a key, else at the section, else at the top of the main file.
+    fn tell(&mut self, severity: Severity, section: Section, key: &'static str, message: String, help: &str) {
+        let place = self.draft.key(section, key).or_else(|| self.draft.section(section)).cloned();
+        let place = place.unwrap_or_else(|| Place { source: Arc::clone(self.main), span: 0..0 });
+        let finding = Diagnostic::error(&place.source, place.span, message).with_help(help.to_owned());
+        self.out.push(Diagnostic { severity, ..finding });
+    }
+
+    fn error(&mut self, section: Section, key: &'static str, message: impl Into<String>, help: &str) {
+        self.tell(Severity::Error, section, key, message.into(), help);
+    }
+
+    fn was_set(&self, section: Section, key: &'static str) -> bool {
+        self.draft.key(section, key).is_some()
+    }
+
+    /// A unit that requires itself could never start; the edge goes, and the unit works.
+    fn own_edges(&mut self) {
+        let unit = &mut self.draft.unit;
+        let edges = [
+            ("Requires", &mut unit.requires),
+            ("Requisite", &mut unit.requisite),
+            ("Wants", &mut unit.wants),
+            ("BindsTo", &mut unit.binds_to),
+            ("PartOf", &mut unit.part_of),
+            ("Upholds", &mut unit.upholds),
+            ("Conflicts", &mut unit.conflicts),
+            ("Before", &mut unit.before),
+            ("After", &mut unit.after),
+            ("OnFailure", &mut unit.on_failure),
+            ("OnSuccess", &mut unit.on_success),
+            ("PropagatesReloadTo", &mut unit.propagates_reload_to),
+            ("ReloadPropagatedFrom", &mut unit.reload_propagated_from),
+            ("PropagatesStopTo", &mut unit.propagates_stop_to),
+            ("StopPropagatedFrom", &mut unit.stop_propagated_from),
+        ];
+        let own =
+            edges.into_iter().filter_map(|(key, set)| set.remove(self.name).then_some((Section::Unit, key)));
+        let mut own: Vec<_> = own.collect();
+        let install = &mut self.draft.install;
+        let edges = [
+            ("WantedBy", &mut install.wanted_by),
+            ("RequiredBy", &mut install.required_by),
+            ("UpheldBy", &mut install.upheld_by),
+        ];
+        own.extend(
+            edges
+                .into_iter()
+                .filter_map(|(key, set)| set.remove(self.name).then_some((Section::Install, key))),
+        );
+        for (section, key) in own {
+            let message = format!("[{}] {key}: names the unit itself and is ignored", section.as_str());
+            self.tell(Severity::Warning, section, key, message, "take it out");
+        }
+    }
+
+    fn aliases(&mut self) {
+        self.draft.install.alias.remove(self.name);
+        let unit_type = self.name.unit_type();
+        let other = self.draft.install.alias.iter().find(|alias| alias.unit_type() != unit_type).cloned();
+        if let Some(other) = other {
+            let message = format!("[Install] Alias: '{other}' is of another type than the unit");
+            self.error(
+                Section::Install,
+                "Alias",
+                message,
+                &format!("an alias of a {unit_type} ends in .{unit_type}"),
+            );
+        }
+    }
+
+    /// Defaults that hang on other keys.
+    fn settle_service(&mut self) {
+        let python = self.draft.agent.kind == AgentKind::Python;
+        if python && !self.was_set(Section::Service, "Type") {
+            self.draft.service.service_type = ServiceType::Notify;
+        }
+        let timeout_set =
+            ["TimeoutStartSec", "TimeoutSec"].iter().any(|key| self.was_set(Section::Service, key));
+        let access_set = self.was_set(Section::Service, "NotifyAccess");
+        let runtime_set = self.was_set(Section::Service, "RuntimeMaxSec");
+        let own_timer = self.draft.section(Section::Timer).is_some();
+        let ambient = self.draft.ambient.unwrap_or(0);
+        let service = &mut self.draft.service;
+        service.ambient_capabilities = ambient;
+        if service.service_type == ServiceType::Oneshot && !timeout_set {
+            service.timeout_start = None;
+        }
+        let notifies = service.service_type == ServiceType::Notify || service.watchdog.is_some();
+        if notifies && service.notify_access == NotifyAccess::None {
+            service.notify_access = NotifyAccess::Main;
+            if access_set {
+                let message =
+                    "[Service] NotifyAccess: none is taken as main, since Type or WatchdogSec needs it";
+                self.tell(
+                    Severity::Warning,
+                    Section::Service,
+                    "NotifyAccess",
+                    message.to_owned(),
+                    "write main",
+                );
+            }
+        }
+        if own_timer && !runtime_set {
+            self.draft.service.runtime_max = Some(TIMER_RUNTIME_MAX);
+        }
+        dedup_environment(&mut self.draft.service.environment);
+    }
+
+    fn python(&mut self) {
+        let python = self.draft.agent.kind == AgentKind::Python;
+        if python && self.draft.agent.module.is_none() {
+            let help = "write Module = \"/path/agent.py\" below [Agent]";
+            self.error(Section::Agent, "Kind", "[Agent] Kind: a Python agent needs Module", help);
+        }
+        if python && !self.draft.service.exec_start.is_empty() {
+            let message = "[Service] ExecStart: a Python agent has none; its module is run by the kit";
+            self.error(Section::Service, "ExecStart", message, "take it out, or take Kind = \"python\" out");
+        }
+        for key in ["Module", "Python"] {
+            if !python && self.was_set(Section::Agent, key) {
+                let message = format!("[Agent] {key}: is for Python agents alone");
+                self.error(Section::Agent, key, message, "write Kind = \"python\" below [Agent]");
+            }
+        }
+    }
+
+    fn commands(&mut self) {
+        let service = &self.draft.service;
+        let oneshot = service.service_type == ServiceType::Oneshot;
+        let python = self.draft.agent.kind == AgentKind::Python;
+        let starts = service.exec_start.len();
+        // As in systemd: a oneshot may do all its work in ExecStop, if it stays active until then.
+        let may_lack = python || service.remain_after_exit && !service.exec_stop.is_empty();
+        if starts == 0 && !may_lack {
+            let help = "write ExecStart = [\"/usr/bin/program\"] below [Service]";
+            let message = format!("[Service] ExecStart: is missing, so {} has nothing to run", self.name);
+            self.error(Section::Service, "ExecStart", message, help);
+        }
+        if starts > 1 && !oneshot {
+            let message = format!(
+                "[Service] ExecStart: there are {starts} commands, and only Type=oneshot may have several"
+            );
+            let help = "keep one, write Type = \"oneshot\", or reset the list with [] before";
+            self.error(Section::Service, "ExecStart", message, help);
+        }
+    }
+
+    fn restart(&mut self) {
+        let service = &self.draft.service;
+        if service.service_type == ServiceType::Oneshot
+            && matches!(service.restart, Restart::Always | Restart::OnSuccess)
+        {
+            let message = "[Service] Restart: a oneshot that ended well would start again for ever";
+            self.error(Section::Service, "Restart", message, "write on-failure, or let a timer repeat it");
+        }
+        let service = &self.draft.service;
+        let (steps, bound) = (service.restart_steps, service.restart_max_delay);
+        if (steps > 0) != bound.is_some() {
+            let (key, other) = if steps > 0 {
+                ("RestartSteps", "RestartMaxDelaySec")
+            } else {
+                ("RestartMaxDelaySec", "RestartSteps")
+            };
+            let message = format!("[Service] {key}: does nothing without {other}");
+            self.tell(Severity::Warning, Section::Service, key, message, "set both");
+        }
+        if bound.is_some_and(|bound| bound < self.draft.service.restart_sec) {
+            let message = "[Service] RestartMaxDelaySec: is shorter than RestartSec";
+            self.error(
+                Section::Service,
+                "RestartMaxDelaySec",
+                message,
+                "the wait grows from RestartSec to it",
+            );
+        }
+    }
+
+    fn own_timer(&mut self) {
+        if self.draft.section(Section::Timer).is_none() {
+            return;
+        }
+        if self.was_set(Section::Timer, "Unit") {
+            let message = "[Timer] Unit: a service's own timer starts that service";
+            self.error(Section::Timer, "Unit", message, "take it out, or write a .timer.toml of its own");
+        }
+        self.triggers();
+        if self.draft.service.remain_after_exit && self.repeats() {
+            let message =
+                "[Service] RemainAfterExit: the timer fires once only, since the service then stays active";
+            self.tell(
+                Severity::Warning,
+                Section::Service,
+                "RemainAfterExit",
+                message.to_owned(),
+                "take it out",
+            );
+        }
+    }
+
+    fn timer(&mut self) {
+        self.triggers();
+        if self.draft.timer.unit.as_ref() == Some(self.name) {
+            let message = "[Timer] Unit: names the timer itself";
+            self.error(Section::Timer, "Unit", message, "name the unit to start");
+        }
+    }
+
+    fn repeats(&self) -> bool {
+        self.draft.timer.triggers.iter().any(|trigger| {
+            !matches!(trigger, TimerTrigger::Boot(_) | TimerTrigger::Startup(_) | TimerTrigger::Active(_))
+        })
+    }
+
+    fn triggers(&mut self) {
+        if self.draft.timer.triggers.is_empty() {
+            let help = "write for example OnCalendar = \"daily\" or OnUnitActiveSec = \"5min\" below [Timer]";
+            self.error(Section::Timer, "", "[Timer] has no trigger, so it would never fire", help);
+        }
+        if self.draft.timer.persistent && !self.has_calendar() {
+            let message = "[Timer] Persistent: does nothing without OnCalendar or Cron";
+            self.tell(Severity::Warning, Section::Timer, "Persistent", message.to_owned(), "take it out");
+        }
+    }
+
+    fn has_calendar(&self) -> bool {
+        let calendar =
+            |trigger: &TimerTrigger| matches!(trigger, TimerTrigger::Calendar(_) | TimerTrigger::Cron(_));
+        self.draft.timer.triggers.iter().any(calendar)
+    }
+
+    /// Fail closed: a type whose sections this version does not have must not count as loaded.
+    fn not_supported(&mut self) {
+        let unit_type = self.name.unit_type();
+        let message = format!("this version of agentd has no {unit_type} units");
+        self.error(Section::Unit, "", message, "see docs/keys.md for what it has");
+    }
+}
+
+/// Keeps the last value of each name, at the place of the first.
+fn dedup_environment(environment: &mut Vec<(String, String)>) {
+    let last: HashMap<String, String> = environment.iter().cloned().collect();
+    let mut seen = HashSet::new();
+    environment.retain_mut(|(name, value)| {
+        if let Some(last) = last.get(name) {
+            value.clone_from(last);
+        }
+        seen.insert(name.clone())
+    });
+}

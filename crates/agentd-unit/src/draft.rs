@@ -1,0 +1,63 @@
+//! A unit's sections while its files are applied to them.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::schema::Section;
+use crate::sections::{
+    AgentSection, CapabilityMask, InstallSection, ServiceSection, TimerSection, UnitSection,
+};
+use crate::source::SourceFile;
+
+/// Where a key was last set: what a finding about it points at.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// The file.
+    pub source: Arc<SourceFile>,
+    /// The key in it.
+    pub span: Range<usize>,
+}
+
+/// All sections at their defaults, with what is needed to merge and to cross-check them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Draft {
+    /// `[Unit]`.
+    pub unit: UnitSection,
+    /// `[Install]`.
+    pub install: InstallSection,
+    /// `[Service]`.
+    pub service: ServiceSection,
+    /// `[Agent]`.
+    pub agent: AgentSection,
+    /// `[Timer]`.
+    pub timer: TimerSection,
+    /// `AmbientCapabilities` so far; `None`: never set.
+    pub ambient: Option<CapabilityMask>,
+    sections: HashMap<Section, Place>,
+    keys: HashMap<(Section, &'static str), Place>,
+}
+
+impl Draft {
+    /// Notes that a file has a section.
+    pub(crate) fn saw_section(&mut self, section: Section, place: Place) {
+        self.sections.entry(section).or_insert(place);
+    }
+
+    /// Notes where a key was set.
+    pub(crate) fn saw_key(&mut self, section: Section, key: &'static str, place: Place) {
+        self.keys.insert((section, key), place);
+    }
+
+    /// Where a section stands first, if any file has it.
+    #[must_use]
+    pub(crate) fn section(&self, section: Section) -> Option<&Place> {
+        self.sections.get(&section)
+    }
+
+    /// Where a key was set last, if it was.
+    #[must_use]
+    pub(crate) fn key(&self, section: Section, key: &'static str) -> Option<&Place> {
+        self.keys.get(&(section, key))
+    }
+}

@@ -1,0 +1,180 @@
+//! What lies in the search path, by name: one look at every folder, nothing opened.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use super::open::Trusted;
+use super::{Problem, scan};
+use crate::name::UnitName;
+use crate::search_path::{SearchPath, TierKind};
+
+/// What stands under a unit's name in the highest tier that has it.
+#[derive(Debug, Clone)]
+pub(super) enum Entry {
+    /// A file.
+    File(PathBuf),
+    /// A link to another unit's name.
+    Alias {
+        /// The link.
+        path: PathBuf,
+        /// The name it leads to.
+        target: UnitName,
+    },
+    /// A link from an instance's name to its template.
+    Instance,
+    /// A link to /dev/null, or an empty file.
+    Mask(PathBuf),
+    /// Something that makes no unit.
+    Bad {
+        /// Where it lies.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// One drop-in.
+#[derive(Debug, Clone)]
+pub(super) struct DropIn {
+    /// Where it lies.
+    pub(super) path: PathBuf,
+    /// Who wrote it.
+    pub(super) kind: TierKind,
+    /// What stands there.
+    pub(super) state: DropInState,
+}
+
+/// What stands under a drop-in's name.
+#[derive(Debug, Clone)]
+pub(super) enum DropInState {
+    /// A file.
+    File,
+    /// A link to /dev/null: takes the name from lower tiers.
+    Mask,
+    /// Something that cannot be used, and so fails the units it is for.
+    Bad(String),
+}
+
+/// Which edge a folder of links adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Pull {
+    /// `NAME.wants/`.
+    Wants,
+    /// `NAME.requires/`.
+    Requires,
+    /// `NAME.upholds/`.
+    Upholds,
+}
+
+/// Everything in the search path, by name.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    /// The tiers' folders that exist, with all links in their paths resolved.
+    pub(super) folders: Vec<PathBuf>,
+    /// Units; templates too.
+    pub(super) units: BTreeMap<UnitName, Entry>,
+    /// By the folder's stem (`web.service`, `web-.service`, `service`) and the file's name.
+    pub(super) drop_ins: HashMap<String, BTreeMap<String, DropIn>>,
+    /// Owner, edge and pulled unit; `false`: masked by a link to /dev/null.
+    pub(super) pulls: BTreeMap<(UnitName, Pull, UnitName), bool>,
+    /// `NAME.enabled` and `NAME.disabled`.
+    pub(super) markers: BTreeMap<UnitName, bool>,
+    /// What is no unit and yet wrong.
+    pub(super) problems: Vec<Problem>,
+}
+
+/// One tier while it is read.
+pub(super) struct TierFolder<'a> {
+    /// The folder, with no link in its path.
+    pub(super) path: &'a Path,
+    /// Who writes it.
+    pub(super) kind: TierKind,
+    /// Who may own what lies in it.
+    pub(super) trusted: &'a Trusted,
+}
+
+impl Index {
+    /// Looks at every tier, highest first.
+    pub(super) fn scan(search: &SearchPath, trusted: &Trusted) -> Self {
+        let mut index = Self::default();
+        let mut seen = BTreeSet::new();
+        let mut tiers = Vec::new();
+        for tier in &search.tiers {
+            match tier.path.canonicalize() {
+                Ok(path) => {
+                    // A tier that is a link to another one is that one.
+                    if seen.insert(path.clone()) {
+                        tiers.push((path, tier.kind));
+                    }
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => index.problem(&tier.path, format!("cannot be read: {error}")),
+            }
+        }
+        index.folders = tiers.iter().map(|(path, _)| path.clone()).collect();
+        for (path, kind) in &tiers {
+            match trusted.folder(path) {
+                Ok(()) => scan::tier(&mut index, &TierFolder { path, kind: *kind, trusted }),
+                Err(error) => {
+                    index.problem(path, format!("its units are not used: {}", error.one_line()));
+                }
+            }
+        }
+        index
+    }
+
+    pub(super) fn problem(&mut self, path: &Path, message: impl Into<String>) {
+        self.problems.push(Problem { path: path.to_owned(), message: message.into() });
+    }
+
+    /// The unit that a name leads to through links, step by step and by name, so that each step can be overridden.
+    ///
+    /// # Errors
+    /// A loop, a link to nothing.
+    pub(super) fn resolve(&self, name: &UnitName) -> Result<UnitName, String> {
+        let mut way = vec![name.clone()];
+        loop {
+            let Some(current) = way.last().cloned() else { return Ok(name.clone()) };
+            match self.units.get(&current) {
+                Some(Entry::Alias { target, .. }) if way.contains(target) => {
+                    let names: Vec<&str> = way.iter().chain([target]).map(UnitName::as_str).collect();
+                    return Err(format!("its link leads in a circle: {}", names.join(" -> ")));
+                }
+                Some(Entry::Alias { target, .. }) => way.push(target.clone()),
+                Some(_) => return Ok(current),
+                None if current.template().is_some_and(|template| self.units.contains_key(&template)) => {
+                    return Ok(current);
+                }
+                None => return Err(format!("links to {current}, which no search path has")),
+            }
+        }
+    }
+
+    /// The drop-ins of a unit in the order in which they apply: by file name; of one name, that of the most special
+    /// folder (instance, template, longest prefix, type), and there of the highest tier.
+    pub(super) fn drop_ins_of(&self, names: &[UnitName]) -> Vec<(String, DropIn)> {
+        let mut chosen: BTreeMap<&str, (String, &DropIn)> = BTreeMap::new();
+        for stem in names.iter().flat_map(drop_in_stems) {
+            for (file, drop_in) in self.drop_ins.get(&stem).into_iter().flatten() {
+                chosen.entry(file).or_insert_with(|| (format!("{stem}.d/{file}"), drop_in));
+            }
+        }
+        let used = chosen.into_values().filter(|(_, drop_in)| !matches!(drop_in.state, DropInState::Mask));
+        used.map(|(name, drop_in)| (name, drop_in.clone())).collect()
+    }
+}
+
+/// The stems of the folders that hold a unit's drop-ins, the most special first: `a-b@1.service`, `a-b@.service`,
+/// `a-.service`, `service`.
+fn drop_in_stems(name: &UnitName) -> Vec<String> {
+    let unit_type = name.unit_type();
+    let mut stems = vec![name.as_str().to_owned()];
+    stems.extend(name.template().map(|template| template.as_str().to_owned()));
+    let mut prefix = name.prefix();
+    while let Some(dash) = prefix.trim_end_matches('-').rfind('-') {
+        prefix = &prefix[..=dash];
+        stems.push(format!("{prefix}.{unit_type}"));
+    }
+    stems.push(unit_type.as_str().to_owned());
+    stems
+}

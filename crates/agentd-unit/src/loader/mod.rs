@@ -1,0 +1,125 @@
+//! From the search path to a set of units.
+//!
+//! # Invariants
+//!
+//! - Every file is opened once; the bytes that the gate saw are the bytes that are parsed.
+//! - Whatever is wrong with one unit's files is that unit's load state; every other unit is as if it were not there.
+//! - Nothing is executed, no link is followed by the kernel, and nothing blocks.
+
+mod builtin;
+mod gate;
+mod index;
+mod open;
+mod pass;
+mod read;
+mod scan;
+
+use std::fmt;
+use std::path::PathBuf;
+
+pub use gate::{Admission, Gate, OpenGate, UnitFile, UnitFiles};
+pub use open::{MAX_FILE, OpenError, Trusted, read_file};
+
+use crate::name::{UnitName, UnitType};
+use crate::search_path::SearchPath;
+use crate::set::UnitSet;
+use crate::specifier::SpecifierContext;
+use crate::unit::{LoadState, Unit};
+use crate::zone::LocalZone;
+use index::Index;
+use pass::Pass;
+
+/// What loading hangs on besides the files.
+#[derive(Debug, Clone)]
+pub struct LoaderConfig {
+    /// The folders.
+    pub search: SearchPath,
+    /// Who may own them and what lies in them.
+    pub trusted: Trusted,
+    /// The values of specifiers.
+    pub specifiers: SpecifierContext,
+    /// The zone of calendars that name none.
+    pub zone: LocalZone,
+}
+
+/// Something wrong in the search path that belongs to no unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where.
+    pub path: PathBuf,
+    /// What.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.message)
+    }
+}
+
+/// What came of one pass.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LoadReport {
+    /// All units, the bad ones too.
+    pub set: UnitSet,
+    /// The templates, of which instances can be made by name.
+    pub templates: Vec<UnitName>,
+    /// What is wrong and belongs to no unit.
+    pub problems: Vec<Problem>,
+}
+
+/// Loads units.
+#[derive(Debug, Clone)]
+pub struct Loader {
+    config: LoaderConfig,
+}
+
+impl Loader {
+    /// A loader; nothing is read yet.
+    #[must_use]
+    pub const fn new(config: LoaderConfig) -> Self {
+        Self { config }
+    }
+
+    /// What it loads from.
+    #[must_use]
+    pub const fn config(&self) -> &LoaderConfig {
+        &self.config
+    }
+
+    /// Reads everything in the search path, anew.
+    #[must_use]
+    pub fn load(&self, gate: &dyn Gate) -> LoadReport {
+        let index = Index::scan(&self.config.search, &self.config.trusted);
+        let mut pass = Pass::new(&self.config, &index, gate);
+        pass.all();
+        let Pass { units, mut problems, .. } = pass;
+        let mut set = UnitSet::new();
+        units.into_values().for_each(|unit| set.insert(unit));
+        problems.splice(0..0, index.problems.iter().cloned());
+        let templates = index.units.keys().filter(|name| name.is_template()).cloned().collect();
+        LoadReport { set, templates, problems }
+    }
+
+    /// Reads one unit by any of its names, anew; an instance is made from its template. Without a file the unit is
+    /// `NotFound`.
+    #[must_use]
+    pub fn load_unit(&self, name: &UnitName, gate: &dyn Gate) -> Unit {
+        let index = Index::scan(&self.config.search, &self.config.trusted);
+        let mut pass = Pass::new(&self.config, &index, gate);
+        pass.one(name);
+        let id = index.resolve(name).unwrap_or_else(|_| name.clone());
+        // A timer may come from the file of its service.
+        if !pass.units.contains_key(&id) && name.unit_type() == UnitType::Timer {
+            pass.one(&name.with_type(UnitType::Service));
+        }
+        pass.units.remove(&id).unwrap_or_else(|| Unit::not_found(id))
+    }
+
+    /// An instance of a template, if its template can be loaded or at least found.
+    #[must_use]
+    pub fn instantiate(&self, name: &UnitName, gate: &dyn Gate) -> Option<Unit> {
+        name.template()?;
+        Some(self.load_unit(name, gate)).filter(|unit| unit.load != LoadState::NotFound)
+    }
+}

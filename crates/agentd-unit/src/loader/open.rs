@@ -1,0 +1,170 @@
+//! Opening what lies in a search path, safely: once, no link followed, never blocking, bounded, and only if nobody
+//! but the trusted can have written it.
+
+use std::fmt;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The largest file that is read, in bytes. A unit is a page of text; a megabyte is beyond every honest one.
+pub const MAX_FILE: u64 = 1024 * 1024;
+
+/// `O_NOFOLLOW` and `O_NONBLOCK` of open(2); `std` sets `O_CLOEXEC` itself. The numbers are the kernel's and differ
+/// by architecture.
+#[cfg(any(target_arch = "x86", target_arch = "x86_64", target_arch = "riscv64", target_arch = "s390x"))]
+const OPEN_FLAGS: i32 = 0o400_000 | 0o4000;
+#[cfg(any(target_arch = "arm", target_arch = "aarch64", target_arch = "powerpc64"))]
+const OPEN_FLAGS: i32 = 0o100_000 | 0o4000;
+
+/// `ELOOP`: what open(2) says to a link under `O_NOFOLLOW`.
+const ELOOP: i32 = 40;
+
+/// Why a file or folder is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A system call failed.
+    #[error("{} cannot be read", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the call said.
+        #[source]
+        error: io::Error,
+    },
+    /// It is no regular file.
+    #[error("{} is {kind}, not a file", path.display())]
+    Kind {
+        /// Where it lies.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// It is larger than [`MAX_FILE`].
+    #[error("{} is larger than 1 MiB, the most that a unit file may have", .0.display())]
+    TooLarge(PathBuf),
+    /// Somebody who is not trusted could have written it.
+    #[error("{} {why}", path.display())]
+    Writable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Who and how, and what to do.
+        why: String,
+    },
+}
+
+impl OpenError {
+    /// The message with its cause, on one line.
+    #[must_use]
+    pub fn one_line(&self) -> String {
+        match self {
+            Self::Read { error, .. } => format!("{self}: {error}"),
+            _ => self.to_string(),
+        }
+    }
+
+    /// Whether there simply is nothing of this name.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Read { error, .. } if error.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// Who may write units: the users by number. The system manager trusts root, a user's manager that user too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trusted(pub Vec<u32>);
+
+impl Trusted {
+    /// Whether nobody else could have written what has this metadata.
+    fn check(&self, path: &Path, meta: &Metadata) -> Result<(), OpenError> {
+        let refuse = |why: String| Err(OpenError::Writable { path: path.to_owned(), why });
+        let (owner, mode) = (meta.uid(), meta.mode());
+        if !self.0.contains(&owner) {
+            return refuse(format!(
+                "belongs to user {owner}, who is not trusted with units here; chown it to {self}"
+            ));
+        }
+        // In a folder with the sticky bit, as /tmp, others can add names but not change what is there.
+        let sticky = meta.is_dir() && mode & 0o1000 != 0;
+        if mode & 0o002 != 0 && !sticky {
+            return refuse("can be written by everybody; run chmod o-w on it".to_owned());
+        }
+        if mode & 0o020 != 0 && !sticky {
+            return refuse(format!("can be written by group {}; run chmod g-w on it", meta.gid()));
+        }
+        Ok(())
+    }
+
+    /// Checks a folder, which must hold no link in its path, and every folder above it.
+    ///
+    /// # Errors
+    /// A folder that cannot be looked at, or that somebody else could change.
+    pub fn folder(&self, path: &Path) -> Result<(), OpenError> {
+        for folder in path.ancestors() {
+            let meta = std::fs::symlink_metadata(folder)
+                .map_err(|error| OpenError::Read { path: folder.to_owned(), error })?;
+            self.check(folder, &meta)?;
+        }
+        // What lies directly in a sticky folder may be anybody's; each file is checked itself.
+        Ok(())
+    }
+}
+
+impl fmt::Display for Trusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let users: Vec<String> =
+            self.0.iter().map(|uid| if *uid == 0 { "root".into() } else { uid.to_string() }).collect();
+        f.write_str(&users.join(" or "))
+    }
+}
+
+/// All bytes of a regular file. It is opened once and looked at through its descriptor; a link is not followed, a
+/// FIFO or a device is not read.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn read_file(path: &Path, trusted: &Trusted) -> Result<Vec<u8>, OpenError> {
+    let failed = |error: io::Error| OpenError::Read { path: path.to_owned(), error };
+    let kind = |kind: &'static str| OpenError::Kind { path: path.to_owned(), kind };
+    // A socket cannot be opened and a device may do things when it is: look before, and again through the descriptor.
+    let before = std::fs::symlink_metadata(path).map_err(failed)?;
+    if !before.is_file() {
+        return Err(kind(kind_of(&before)));
+    }
+    let file = OpenOptions::new().read(true).custom_flags(OPEN_FLAGS).open(path).map_err(|error| {
+        if error.raw_os_error() == Some(ELOOP) { kind("a symbolic link") } else { failed(error) }
+    })?;
+    let meta = file.metadata().map_err(failed)?;
+    if !meta.is_file() {
+        return Err(kind(kind_of(&meta)));
+    }
+    trusted.check(path, &meta)?;
+    read_bounded(&file, &meta).map_err(failed)?.ok_or_else(|| OpenError::TooLarge(path.to_owned()))
+}
+
+/// The bytes, or `None` where there are more than [`MAX_FILE`], also if the file grows meanwhile.
+fn read_bounded(file: &File, meta: &Metadata) -> io::Result<Option<Vec<u8>>> {
+    if meta.len() > MAX_FILE {
+        return Ok(None);
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0) + 1);
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= MAX_FILE).then_some(bytes))
+}
+
+fn kind_of(meta: &Metadata) -> &'static str {
+    let kind = meta.file_type();
+    if kind.is_dir() {
+        "a folder"
+    } else if kind.is_symlink() {
+        "a symbolic link"
+    } else if kind.is_fifo() {
+        "a FIFO"
+    } else if kind.is_socket() {
+        "a socket"
+    } else if kind.is_char_device() || kind.is_block_device() {
+        "a device"
+    } else {
+        "something"
+    }
+}

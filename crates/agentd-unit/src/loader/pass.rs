@@ -1,0 +1,231 @@
+//! One pass over the index: from names to units, and the edges and instances between them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::index::{Entry, Index, Pull};
+use super::read::ReadFiles;
+use super::{Gate, LoaderConfig, Problem, builtin};
+use crate::name::{UnitName, UnitType};
+use crate::sections::TimerTrigger;
+use crate::unit::{Body, LoadState, Unit};
+
+/// So many instances are made because other units name them. Templates can name instances of templates without end.
+const MAX_INSTANCES: usize = 4096;
+
+/// One pass over the index.
+pub(super) struct Pass<'a> {
+    config: &'a LoaderConfig,
+    index: &'a Index,
+    gate: &'a dyn Gate,
+    pub(super) units: BTreeMap<UnitName, Unit>,
+    pub(super) problems: Vec<Problem>,
+}
+
+impl<'a> Pass<'a> {
+    pub(super) fn new(config: &'a LoaderConfig, index: &'a Index, gate: &'a dyn Gate) -> Self {
+        Self { config, index, gate, units: BTreeMap::new(), problems: Vec::new() }
+    }
+
+    /// Loads all that the index has, and what that names.
+    pub(super) fn all(&mut self) {
+        let names = self.index.units.keys().chain(self.index.markers.keys());
+        let names: Vec<UnitName> = names.filter(|name| !name.is_template()).cloned().collect();
+        for name in &names {
+            self.one(name);
+        }
+        self.referenced_instances();
+        self.pulls();
+        for unit in builtin::missing_targets(|name| self.units.contains_key(name)) {
+            self.units.insert(unit.name.clone(), unit);
+        }
+        let default = builtin::default_target(self.units.values());
+        for unit in default.into_iter().filter(|unit| self.index.resolve(&unit.name).is_err()) {
+            self.units.insert(unit.name.clone(), unit);
+        }
+        self.timers_of_lasting_services();
+    }
+
+    /// Loads the unit that a name leads to, unless that was done.
+    pub(super) fn one(&mut self, name: &UnitName) {
+        let failed = |path: &Path, why: String| {
+            let mut unit = Unit::not_found(name.clone());
+            unit.load = LoadState::Error(format!("{}: {why}", path.display()));
+            unit.fragment = Some(path.to_owned());
+            unit
+        };
+        let unit = match self.index.units.get(name) {
+            Some(Entry::Alias { path, .. }) => match self.index.resolve(name) {
+                Ok(id) => return self.one(&id),
+                Err(why) => failed(path, why),
+            },
+            Some(Entry::Bad { path, why }) => failed(path, why.clone()),
+            Some(Entry::Mask(path)) => {
+                let mut unit = Unit::not_found(name.clone());
+                unit.load = LoadState::Masked;
+                unit.fragment = Some(path.clone());
+                unit
+            }
+            Some(Entry::File(path)) => return self.file(name, &path.clone()),
+            Some(Entry::Instance) | None => {
+                let Some(template) = name.template() else { return };
+                match self.index.resolve(&template).ok().and_then(|id| self.index.units.get(&id)) {
+                    Some(Entry::File(path)) => return self.file(name, &path.clone()),
+                    Some(Entry::Bad { path, why }) => failed(path, why.clone()),
+                    Some(Entry::Mask(path)) => {
+                        let mut unit = failed(path, String::new());
+                        unit.load = LoadState::Masked;
+                        unit
+                    }
+                    _ => return,
+                }
+            }
+        };
+        self.units.entry(name.clone()).or_insert(unit);
+    }
+
+    /// Reads a unit's files, asks the gate and parses.
+    fn file(&mut self, name: &UnitName, path: &Path) {
+        if self.units.contains_key(name) {
+            return;
+        }
+        let aliases = self.aliases_of(name);
+        let (mut unit, timer) = match ReadFiles::read(name, path, &aliases, self.config, self.index) {
+            Ok(read) => read.parse(name, self.config, self.gate),
+            Err(why) => {
+                let mut unit = Unit::not_found(name.clone());
+                unit.load = LoadState::Error(why);
+                unit.fragment = Some(path.to_owned());
+                (unit, None)
+            }
+        };
+        unit.aliases = aliases;
+        let more: Vec<_> =
+            unit.install.alias.iter().filter(|alias| !unit.aliases.contains(alias)).cloned().collect();
+        unit.aliases.extend(more.into_iter().filter(|alias| !self.index.units.contains_key(alias)));
+        unit.enabled = self.is_enabled(name, name, &unit);
+        if let Some(mut timer) = timer {
+            timer.enabled = self.is_enabled(&timer.name, name, &timer);
+            self.own_timer(timer, &mut unit);
+        }
+        self.units.insert(name.clone(), unit);
+    }
+
+    /// Takes the timer that a service brings, unless there is a file for it: which of the two is meant is for the
+    /// author to say.
+    fn own_timer(&mut self, mut timer: Unit, service: &mut Unit) {
+        if let Some(Entry::File(path) | Entry::Bad { path, .. }) = self.index.units.get(&timer.name) {
+            let why = format!(
+                "there are two definitions of {}: {} and the [Timer] of {}; keep one",
+                timer.name,
+                path.display(),
+                service.name
+            );
+            timer.load = LoadState::Error(why);
+        } else if let Some(Entry::Mask(path)) = self.index.units.get(&timer.name) {
+            timer.load = LoadState::Masked;
+            timer.fragment = Some(path.clone());
+        }
+        self.units.insert(timer.name.clone(), timer);
+    }
+
+    /// The names that are links to this unit.
+    fn aliases_of(&self, name: &UnitName) -> Vec<UnitName> {
+        let links = self.index.units.iter().filter(|(_, entry)| matches!(entry, Entry::Alias { .. }));
+        let links = links.filter(|(alias, _)| self.index.resolve(alias).as_ref() == Ok(name));
+        links.map(|(alias, _)| alias.clone()).collect()
+    }
+
+    /// Markers decide, the `/etc` ones before the `/run` ones; else `[Install]`. An instance that is there only
+    /// because something names it is not enabled by its template's `[Install]`.
+    fn is_enabled(&self, name: &UnitName, file: &UnitName, unit: &Unit) -> bool {
+        let marker = self.index.markers.get(name).or_else(|| self.index.markers.get(file));
+        let by_itself = file.template().is_none() || self.index.units.contains_key(file);
+        let default = by_itself && unit.install.enabled != Some(false);
+        unit.install.present && marker.copied().unwrap_or(default)
+    }
+
+    /// Makes the instances that units name, and those that these name.
+    fn referenced_instances(&mut self) {
+        let mut made = 0;
+        let mut waiting: BTreeSet<UnitName> = self.units.values().flat_map(references).collect();
+        waiting.extend(
+            self.index.pulls.iter().filter(|(_, counts)| **counts).map(|((_, _, name), _)| name.clone()),
+        );
+        while let Some(name) = waiting.pop_first() {
+            if self.units.contains_key(&name) || name.template().is_none() {
+                continue;
+            }
+            self.one(&name);
+            let Some(unit) = self.units.get(&name) else { continue };
+            made += 1;
+            if made > MAX_INSTANCES {
+                let message = format!(
+                    "units name more than {MAX_INSTANCES} instances of templates; {name} and further ones are not made"
+                );
+                let path = unit.fragment.clone().unwrap_or_default();
+                self.problems.push(Problem { path, message });
+                self.units.remove(&name);
+                return;
+            }
+            waiting.extend(references(unit));
+        }
+    }
+
+    /// Adds the edges of `.wants/`, `.requires/` and `.upholds/` to the units that own the folders.
+    fn pulls(&mut self) {
+        for ((owner, pull, name), _) in self.index.pulls.iter().filter(|(_, counts)| **counts) {
+            let id = self.index.resolve(owner).unwrap_or_else(|_| owner.clone());
+            if !self.units.contains_key(&id) {
+                for unit in builtin::missing_targets(|known| *known != id) {
+                    self.units.insert(unit.name.clone(), unit);
+                }
+            }
+            let Some(unit) = self.units.get_mut(&id) else {
+                let message = format!("its folder of links is not used: there is no unit {owner}");
+                self.problems.push(Problem { path: PathBuf::from(owner.as_str()), message });
+                continue;
+            };
+            let edges = match pull {
+                Pull::Wants => &mut unit.unit.wants,
+                Pull::Requires => &mut unit.unit.requires,
+                Pull::Upholds => &mut unit.unit.upholds,
+            };
+            if *name != id && edges.insert(name.clone()) {
+                unit.digest =
+                    crate::digest::digest([&unit.digest[..], name.as_str().as_bytes(), &[*pull as u8]]);
+            }
+        }
+    }
+
+    /// A service that stays active after its end is started by its timer once and never again.
+    fn timers_of_lasting_services(&mut self) {
+        let lasting = |unit: &Unit| unit.as_service().is_some_and(|body| body.service.remain_after_exit);
+        let lasting: BTreeSet<UnitName> =
+            self.units.values().filter(|u| lasting(u)).map(|u| u.name.clone()).collect();
+        for unit in self.units.values_mut() {
+            let Body::Timer(timer) = &unit.body else { continue };
+            let started = timer.unit.clone().unwrap_or_else(|| unit.name.with_type(UnitType::Service));
+            let once = |t: &TimerTrigger| {
+                matches!(t, TimerTrigger::Active(_) | TimerTrigger::Boot(_) | TimerTrigger::Startup(_))
+            };
+            if lasting.contains(&started) && !timer.triggers.iter().all(once) {
+                let warning = format!(
+                    "{started} has RemainAfterExit and stays active, so this timer starts it once only"
+                );
+                unit.warnings.push(warning);
+            }
+        }
+    }
+}
+
+/// The units that a unit can cause to start.
+fn references(unit: &Unit) -> Vec<UnitName> {
+    let u = &unit.unit;
+    let edges = [&u.requires, &u.requisite, &u.wants, &u.binds_to, &u.upholds, &u.on_failure, &u.on_success];
+    let mut names: Vec<UnitName> = edges.into_iter().flatten().cloned().collect();
+    if let Body::Timer(timer) = &unit.body {
+        names.push(timer.unit.clone().unwrap_or_else(|| unit.name.with_type(UnitType::Service)));
+    }
+    names
+}

@@ -1,0 +1,216 @@
+//! From the texts of a unit's files to the unit: pure, and all findings in one pass.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::assignment::{Assignment, Assignments, Name};
+use crate::check;
+use crate::diagnostic::{Diagnostic, nearest, quote};
+use crate::digest::digest;
+use crate::draft::{Draft, Place};
+use crate::name::{UnitName, UnitType};
+use crate::schema::{self, ApplyContext, Section, Setting};
+use crate::source::{Origin, SourceFile};
+use crate::specifier::SpecifierContext;
+use crate::toml_front::{self, MAX_ERRORS};
+use crate::unit::{Body, LoadState, ServiceBody, Unit};
+use crate::zone::LocalZone;
+
+/// What reading a unit hangs on besides its files.
+#[derive(Debug, Clone, Copy)]
+pub struct ParseContext<'a> {
+    /// The values of specifiers.
+    pub specifiers: &'a SpecifierContext,
+    /// The zone of calendars that name none.
+    pub zone: &'a LocalZone,
+}
+
+/// What came of reading a unit's files.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    /// The unit. With an error among the findings its load state is `BadSetting`.
+    pub unit: Unit,
+    /// The timer that a service's own `[Timer]` makes.
+    pub timer: Option<Unit>,
+    /// Everything that was found, in the order of the files.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads a unit from its main file and its drop-ins, in the order in which they apply.
+#[must_use]
+pub fn parse_unit(name: &UnitName, files: &[Arc<SourceFile>], context: &ParseContext<'_>) -> Parsed {
+    let mut reader = Reader { name, context, draft: Draft::default(), diagnostics: Vec::new() };
+    for file in files {
+        let (found, problems) = toml_front::read(file);
+        reader.diagnostics.extend(problems);
+        reader.file(file, &found);
+    }
+    let sound = !reader.diagnostics.iter().any(Diagnostic::is_error);
+    if let Some(main) = files.first().filter(|_| sound) {
+        check::cross_check(name, &mut reader.draft, main, &mut reader.diagnostics);
+    }
+    reader.diagnostics.truncate(MAX_ERRORS);
+    let mut unit = assemble(name, files, &mut reader.draft);
+    unit.warnings = reader.diagnostics.iter().filter(|d| !d.is_error()).map(Diagnostic::to_string).collect();
+    unit.load = load_state(&reader.diagnostics);
+    let timer = own_timer(&mut unit, &reader.draft);
+    Parsed { unit, timer, diagnostics: reader.diagnostics }
+}
+
+fn load_state(diagnostics: &[Diagnostic]) -> LoadState {
+    let mut errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
+    let Some(first) = errors.next() else { return LoadState::Loaded };
+    LoadState::BadSetting(match errors.count() {
+        0 => first.to_string(),
+        1 => format!("{first}; and one more error"),
+        more => format!("{first}; and {more} more errors"),
+    })
+}
+
+struct Reader<'a> {
+    name: &'a UnitName,
+    context: &'a ParseContext<'a>,
+    draft: Draft,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Reader<'_> {
+    fn file(&mut self, file: &Arc<SourceFile>, found: &Assignments) {
+        let sections: HashMap<&str, Option<Section>> =
+            found.sections.iter().map(|name| (name.text.as_str(), self.section(file, name))).collect();
+        for assignment in &found.assignments {
+            let section = sections.get(assignment.section.as_str()).copied().flatten();
+            if let Some(section) = section
+                && let Some(setting) = self.setting(section, assignment)
+            {
+                self.apply(section, setting, assignment);
+            }
+        }
+    }
+
+    /// The section of this name, if the unit may have it; `X-` sections are for other programs.
+    fn section(&mut self, file: &Arc<SourceFile>, name: &Name) -> Option<Section> {
+        let text = name.text.as_str();
+        if text.starts_with("X-") {
+            return None;
+        }
+        let unit_type = self.name.unit_type();
+        let Some(section) = Section::from_name(text) else {
+            let fitting = Section::ALL.into_iter().filter(|section| section.fits(unit_type));
+            let near = nearest(text, fitting.clone().map(Section::as_str));
+            let all: Vec<String> = fitting.map(|section| format!("[{}]", section.as_str())).collect();
+            let help = near.map_or_else(
+                || format!("a {unit_type} has {}", all.join(" ")),
+                |near| format!("did you mean [{near}]?"),
+            );
+            let message = format!("there is no section [{text}]");
+            self.diagnostics.push(Diagnostic::error(file, name.span.clone(), message).with_help(help));
+            return None;
+        };
+        if !section.fits(unit_type) {
+            let message = format!("[{text}] has no place in a {unit_type}");
+            let help = format!("{} is a {unit_type} by its name", self.name);
+            self.diagnostics.push(Diagnostic::error(file, name.span.clone(), message).with_help(help));
+            return None;
+        }
+        self.draft.saw_section(section, Place { source: Arc::clone(file), span: name.span.clone() });
+        Some(section)
+    }
+
+    /// The key of this name; one that there is not is told with what was meant.
+    fn setting(&mut self, section: Section, assignment: &Assignment) -> Option<&'static Setting> {
+        let key = assignment.key.text.as_str();
+        if key.starts_with("X-") {
+            return None;
+        }
+        let in_section = section.as_str();
+        let problem = match section.setting(key) {
+            Some(setting) if assignment.source.origin() == Origin::Control && !setting.limit => {
+                Diagnostic::error(
+                    &assignment.source,
+                    assignment.key.span.clone(),
+                    format!("[{in_section}] {key}: a file below control/ may set resource limits alone"),
+                )
+                .with_help("write a drop-in below /etc/agentd/units and sign it".to_owned())
+            }
+            Some(setting) => return Some(setting),
+            None => {
+                let (message, help) = match schema::home_of(key) {
+                    Some(home) => (
+                        format!("[{in_section}] {key}: belongs to [{home}]"),
+                        Some(format!("move it below [{home}]")),
+                    ),
+                    None => (
+                        format!("[{in_section}] has no setting {}", quote(key)),
+                        schema::suggestion(section, key),
+                    ),
+                };
+                Diagnostic::error(&assignment.source, assignment.key.span.clone(), message).with_help(help)
+            }
+        };
+        self.diagnostics.push(problem);
+        None
+    }
+
+    fn apply(&mut self, section: Section, setting: &'static Setting, assignment: &Assignment) {
+        let mut cx = ApplyContext { unit: self.name, context: self.context, refused: Vec::new() };
+        schema::apply(setting, &assignment.value, &mut self.draft, &mut cx);
+        let source = &assignment.source;
+        let key = format!("[{}] {}", section.as_str(), setting.key);
+        for (span, refused) in cx.refused {
+            let message = format!("{key}: {}", refused.why);
+            self.diagnostics.push(Diagnostic::error(source, span, message).with_help(refused.help));
+        }
+        let place = Place { source: Arc::clone(source), span: assignment.key.span.clone() };
+        self.draft.saw_key(section, setting.key, place);
+    }
+}
+
+fn assemble(name: &UnitName, files: &[Arc<SourceFile>], draft: &mut Draft) -> Unit {
+    let draft_taken = draft.clone();
+    let mut unit = Unit::not_found(name.clone());
+    unit.fragment = files.first().map(|file| file.path().to_owned());
+    unit.drop_ins = files.iter().skip(1).map(|file| file.path().to_owned()).collect();
+    let texts = files.iter().map(|file| file.text().as_bytes());
+    unit.digest = digest(std::iter::once(name.as_str().as_bytes()).chain(texts));
+    unit.unit = draft_taken.unit;
+    unit.install = draft_taken.install;
+    unit.install.present = draft.section(Section::Install).is_some();
+    unit.enabled = unit.install.present && unit.install.enabled != Some(false) && !name.is_template();
+    unit.body = match name.unit_type() {
+        UnitType::Service => {
+            let agent = draft.section(Section::Agent).map(|_| draft_taken.agent);
+            Body::Service(Box::new(ServiceBody { service: draft_taken.service, agent }))
+        }
+        UnitType::Timer => Body::Timer(Box::new(draft_taken.timer)),
+        UnitType::Slice => Body::Slice,
+        UnitType::Target | UnitType::Socket | UnitType::Path => Body::Target,
+    };
+    unit
+}
+
+/// The timer of a service that brings its own: it takes the service's `[Install]` over, since the clock and not
+/// the boot is to start the service.
+fn own_timer(service: &mut Unit, draft: &Draft) -> Option<Unit> {
+    if service.name.unit_type() != UnitType::Service {
+        return None;
+    }
+    draft.section(Section::Timer)?;
+    let mut timer = Unit::not_found(service.name.with_type(UnitType::Timer));
+    timer.load = match &service.load {
+        LoadState::Loaded => LoadState::Loaded,
+        other => other.clone(),
+    };
+    timer.fragment.clone_from(&service.fragment);
+    timer.drop_ins.clone_from(&service.drop_ins);
+    timer.digest = digest([timer.name.as_str().as_bytes(), &service.digest]);
+    timer.unit.description = Some(format!("Timer of {}", service.description()));
+    timer.install = std::mem::take(&mut service.install);
+    timer.install.alias.clear();
+    timer.enabled = std::mem::take(&mut service.enabled);
+    timer.body = Body::Timer(Box::new(draft.timer.clone()));
+    if let Body::Timer(body) = &mut timer.body {
+        body.unit.get_or_insert_with(|| service.name.clone());
+    }
+    Some(timer)
+}

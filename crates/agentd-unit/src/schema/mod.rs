@@ -1,0 +1,127 @@
+//! Every section and key that a unit file may have: one table, which drives reading, suggestions and documentation.
+
+mod agent;
+mod apply;
+mod install;
+mod service;
+mod slot;
+mod timer;
+mod unit;
+
+pub(crate) use apply::{ApplyContext, apply};
+pub(crate) use slot::Slot;
+
+use crate::name::UnitType;
+
+/// A section of a unit file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Section {
+    /// `[Unit]`: every unit.
+    Unit,
+    /// `[Service]`: services.
+    Service,
+    /// `[Agent]`: services.
+    Agent,
+    /// `[Timer]`: timers, and services that bring their own.
+    Timer,
+    /// `[Install]`: every unit.
+    Install,
+}
+
+impl Section {
+    /// All, in the order in which files have them.
+    pub const ALL: [Self; 5] = [Self::Unit, Self::Service, Self::Agent, Self::Timer, Self::Install];
+
+    /// The name between the brackets.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unit => "Unit",
+            Self::Service => "Service",
+            Self::Agent => "Agent",
+            Self::Timer => "Timer",
+            Self::Install => "Install",
+        }
+    }
+
+    /// The section of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|section| section.as_str() == name)
+    }
+
+    /// Whether units of a type may have it.
+    #[must_use]
+    pub const fn fits(self, unit_type: UnitType) -> bool {
+        match self {
+            Self::Unit | Self::Install => true,
+            Self::Service | Self::Agent => matches!(unit_type, UnitType::Service),
+            Self::Timer => matches!(unit_type, UnitType::Timer | UnitType::Service),
+        }
+    }
+
+    /// Its keys, in the order in which documentation lists them.
+    #[must_use]
+    pub const fn settings(self) -> &'static [Setting] {
+        match self {
+            Self::Unit => unit::SETTINGS,
+            Self::Service => service::SETTINGS,
+            Self::Agent => agent::SETTINGS,
+            Self::Timer => timer::SETTINGS,
+            Self::Install => install::SETTINGS,
+        }
+    }
+
+    /// Its key of this name.
+    #[must_use]
+    pub fn setting(self, key: &str) -> Option<&'static Setting> {
+        self.settings().iter().find(|setting| setting.key == key)
+    }
+}
+
+/// One key: its kind of value, which field it sets, and what it is for.
+pub struct Setting {
+    /// The name, as systemd spells it.
+    pub key: &'static str,
+    /// The kind of value and the field.
+    pub(crate) slot: Slot,
+    /// One sentence for people.
+    pub doc: &'static str,
+    /// Whether it is a resource limit, which the manager itself may set below `control/`.
+    pub limit: bool,
+}
+
+impl Setting {
+    /// The kind of value that it takes, for documentation.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        self.slot.kind()
+    }
+
+    const fn new(key: &'static str, slot: Slot, doc: &'static str) -> Self {
+        Self { key, slot, doc, limit: false }
+    }
+
+    const fn limit(key: &'static str, slot: Slot, doc: &'static str) -> Self {
+        Self { key, slot, doc, limit: true }
+    }
+}
+
+/// The first section that has this key.
+#[must_use]
+pub fn home_of(key: &str) -> Option<&'static str> {
+    Section::ALL.into_iter().find(|section| section.setting(key).is_some()).map(Section::as_str)
+}
+
+/// Where a key that the section does not have was meant to go, or what was meant by it.
+#[must_use]
+pub fn suggestion(section: Section, key: &str) -> Option<String> {
+    let nearest_in = |section: Section| {
+        crate::diagnostic::nearest(key, section.settings().iter().map(|setting| setting.key))
+    };
+    let elsewhere = || {
+        let mut others = Section::ALL.into_iter().filter(|other| *other != section);
+        others.find_map(|other| Some(format!("did you mean {} of [{}]?", nearest_in(other)?, other.as_str())))
+    };
+    nearest_in(section).map(|near| format!("did you mean {near}?")).or_else(elsewhere)
+}

@@ -1,0 +1,99 @@
+//! The text of one file and places in it.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// One file as it was read: where it lay and what it said. Places in it are byte ranges of `text`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    path: PathBuf,
+    text: String,
+    origin: Origin,
+}
+
+/// Who wrote a file, and so what it may say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// A person: a unit file or a drop-in of the unit tiers. Every key is allowed.
+    #[default]
+    Unit,
+    /// The manager itself, below `control/`: it needs no signature and so may set resource limits alone.
+    Control,
+}
+
+impl SourceFile {
+    /// A file of the unit tiers.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        Self { path: path.into(), text: text.into(), origin: Origin::Unit }
+    }
+
+    /// The same file with another writer.
+    #[must_use]
+    pub fn with_origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// Where it lay.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it said.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Who wrote it.
+    #[must_use]
+    pub const fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Line and column of a byte, both from 1; columns count characters. Behind the end: the end.
+    #[must_use]
+    pub fn line_column(&self, offset: usize) -> (usize, usize) {
+        let before = &self.text[..self.floor(offset)];
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        (line, before[start..].chars().count() + 1)
+    }
+
+    /// A range that lies within the text and on character boundaries.
+    #[must_use]
+    pub fn clamp(&self, span: &Range<usize>) -> Range<usize> {
+        let start = self.floor(span.start);
+        start..self.floor(span.end).max(start)
+    }
+
+    fn floor(&self, offset: usize) -> usize {
+        let mut offset = offset.min(self.text.len());
+        while !self.text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        offset
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_columns_count_from_one_and_in_characters() {
+        let file = SourceFile::new("a", "é=1\nzwei\n");
+        for (offset, place) in
+            [(0, (1, 1)), (2, (1, 2)), (5, (2, 1)), (8, (2, 4)), (10, (3, 1)), (99, (3, 1))]
+        {
+            assert_eq!(file.line_column(offset), place, "{offset}");
+        }
+    }
+
+    #[test]
+    fn a_place_inside_a_character_moves_to_its_start() {
+        assert_eq!(SourceFile::new("a", "é").clamp(&(1..9)), 0..2);
+    }
+}

@@ -1,0 +1,152 @@
+//! Specifiers such as `%i`, systemd.unit(5) "SPECIFIERS".
+
+use crate::diagnostic::quote;
+use crate::escape::{unescape, unescape_path};
+use crate::name::UnitName;
+use crate::values::Refused;
+
+/// What the machine and the manager are, for the specifiers that do not hang on the unit. The caller fills it in:
+/// nothing here asks the system. A value that is not known stays empty, and using its specifier is an error.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SpecifierContext {
+    /// `%t`: `/run`, or the user's `$XDG_RUNTIME_DIR`.
+    pub runtime_dir: String,
+    /// `%S`: `/var/lib`, or the user's state home.
+    pub state_dir: String,
+    /// `%C`: `/var/cache`, or the user's cache home.
+    pub cache_dir: String,
+    /// `%L`: `/var/log`, or `log` below the user's state home.
+    pub logs_dir: String,
+    /// `%E`: `/etc`, or the user's configuration home.
+    pub configuration_dir: String,
+    /// `%T`: the folder for temporary files.
+    pub temporary_dir: String,
+    /// `%V`: the folder for larger and lasting temporary files.
+    pub var_temporary_dir: String,
+    /// `%h`: the home of the manager's user.
+    pub home: String,
+    /// `%u`: the name of the manager's user.
+    pub user: String,
+    /// `%U`: the number of the manager's user.
+    pub uid: String,
+    /// `%g`: the name of the manager's group.
+    pub group: String,
+    /// `%G`: the number of the manager's group.
+    pub gid: String,
+    /// `%H`: the host's name. (`%l`: up to its first dot.)
+    pub host_name: String,
+    /// `%m`: the machine id.
+    pub machine_id: String,
+    /// `%b`: the boot id.
+    pub boot_id: String,
+    /// `%v`: the kernel's release.
+    pub kernel_release: String,
+    /// `%a`: the architecture, in systemd's words (`x86-64`).
+    pub architecture: String,
+}
+
+impl SpecifierContext {
+    /// The folders of a system manager; the rest is empty.
+    #[must_use]
+    pub fn system() -> Self {
+        let [
+            runtime_dir,
+            state_dir,
+            cache_dir,
+            logs_dir,
+            configuration_dir,
+            temporary_dir,
+            var_temporary_dir,
+        ] = ["/run", "/var/lib", "/var/cache", "/var/log", "/etc", "/tmp", "/var/tmp"].map(str::to_owned);
+        Self {
+            runtime_dir,
+            state_dir,
+            cache_dir,
+            logs_dir,
+            configuration_dir,
+            temporary_dir,
+            var_temporary_dir,
+            home: "/root".to_owned(),
+            user: "root".to_owned(),
+            uid: "0".to_owned(),
+            group: "root".to_owned(),
+            gid: "0".to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Puts the values of specifiers in; `%%` is a percent sign.
+    ///
+    /// # Errors
+    /// An unknown specifier, a `%` at the end, and one whose value is not known.
+    pub fn expand(&self, text: &str, unit: &UnitName) -> Result<String, Refused> {
+        let mut expanded = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(percent) = rest.find('%') {
+            expanded.push_str(&rest[..percent]);
+            let mut after = rest[percent + 1..].chars();
+            match after.next() {
+                Some('%') => expanded.push('%'),
+                Some(letter) => expanded.push_str(&self.value(letter, text, unit)?),
+                None => {
+                    return Err(Refused::of(text, "ends in a single %", "write %% for the character itself"));
+                }
+            }
+            rest = after.as_str();
+        }
+        expanded.push_str(rest);
+        Ok(expanded)
+    }
+
+    fn value(&self, letter: char, text: &str, unit: &UnitName) -> Result<String, Refused> {
+        let of_unit = match letter {
+            'n' => Some(Ok(unit.as_str().to_owned())),
+            'N' => Some(Ok(unit.stem().to_owned())),
+            'p' => Some(Ok(unit.prefix().to_owned())),
+            'P' => Some(unescape(unit.prefix())),
+            'i' => Some(Ok(unit.instance().unwrap_or_default().to_owned())),
+            'I' => Some(unescape(unit.instance().unwrap_or_default())),
+            'j' => Some(Ok(last_part(unit.prefix()).to_owned())),
+            'J' => Some(unescape(last_part(unit.prefix()))),
+            'f' => Some(unescape_path(unit.instance().filter(|i| !i.is_empty()).unwrap_or(unit.prefix()))),
+            _ => None,
+        };
+        if let Some(value) = of_unit {
+            return value;
+        }
+        let of_host = match letter {
+            't' => &self.runtime_dir,
+            'S' => &self.state_dir,
+            'C' => &self.cache_dir,
+            'L' => &self.logs_dir,
+            'E' => &self.configuration_dir,
+            'T' => &self.temporary_dir,
+            'V' => &self.var_temporary_dir,
+            'h' => &self.home,
+            'u' => &self.user,
+            'U' => &self.uid,
+            'g' => &self.group,
+            'G' => &self.gid,
+            'H' => &self.host_name,
+            'l' => self.host_name.split('.').next().unwrap_or_default(),
+            'm' => &self.machine_id,
+            'b' => &self.boot_id,
+            'v' => &self.kernel_release,
+            'a' => &self.architecture,
+            _ => {
+                let why = format!("has the unknown specifier %{}", letter.escape_debug());
+                return Err(Refused::of(text, &why, "write %% for a percent sign"));
+            }
+        };
+        if of_host.is_empty() {
+            let why = format!("{} has %{letter}, whose value is not known on this machine", quote(text));
+            return Err(Refused::with_help(why, "write the value itself"));
+        }
+        Ok(of_host.to_owned())
+    }
+}
+
+/// What stands behind the last `-`.
+fn last_part(prefix: &str) -> &str {
+    prefix.rsplit('-').next().unwrap_or(prefix)
+}

@@ -1,0 +1,146 @@
+//! The TOML front end: one file's text into [`Assignments`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::assignment::{Assignment, Assignments, Name, Raw, Value};
+use crate::diagnostic::{Diagnostic, quote};
+use crate::source::SourceFile;
+
+/// So many errors of one file are told; whoever mends these sees the others next.
+pub(crate) const MAX_ERRORS: usize = 100;
+
+/// Reads a file. What could be read is returned also where there are errors, so that all are found in one pass.
+#[must_use]
+pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments, Vec<Diagnostic>) {
+    let (document, syntax) = DeTable::parse_recoverable(source.text());
+    let mut reader = Reader { source, problems: Vec::new() };
+    let mut found = Assignments::default();
+    for (name, value) in in_order(document.get_ref()) {
+        reader.section(name, value, &mut found);
+    }
+    let mut problems: Vec<_> =
+        syntax.iter().take(MAX_ERRORS).map(|error| syntax_error(source, error)).collect();
+    // The recovered tree guesses at what stood on a broken line, so only the syntax error speaks for that line.
+    let broken: Vec<Range<usize>> =
+        problems.iter().map(|p| line_around(source.text(), p.span.start)).collect();
+    let sound = |span: &Range<usize>| !broken.iter().any(|line| line.contains(&span.start));
+    found.assignments.retain(|assignment| sound(&assignment.key.span));
+    problems.extend(reader.problems.into_iter().filter(|problem| sound(&problem.span)));
+    (found, problems)
+}
+
+/// The byte range of the line that a byte stands on, its newline included.
+fn line_around(text: &str, offset: usize) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let offset = offset.min(bytes.len());
+    let start = bytes[..offset].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+    let end = bytes[offset..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |n| offset + n);
+    start..end + 1
+}
+
+fn syntax_error(source: &Arc<SourceFile>, error: &toml::de::Error) -> Diagnostic {
+    let span = error.span().unwrap_or(0..0);
+    let message = error.message().trim();
+    match message {
+        "duplicate key" => {
+            let key = source.text().get(source.clamp(&span)).unwrap_or_default();
+            Diagnostic::error(
+                source,
+                span.clone(),
+                format!("{} is set twice in this file", quote(key.trim())),
+            )
+            .with_help("keep one of them; to add to a list write one list".to_owned())
+        }
+        _ => Diagnostic::error(source, span, format!("not TOML: {message}"))
+            .with_help((!message.contains("expected")).then(|| "strings stand in double quotes".to_owned())),
+    }
+}
+
+struct Reader<'a> {
+    source: &'a Arc<SourceFile>,
+    problems: Vec<Diagnostic>,
+}
+
+impl Reader<'_> {
+    fn section(&mut self, name: Name, value: &Spanned<DeValue<'_>>, found: &mut Assignments) {
+        match value.get_ref() {
+            DeValue::Table(table) => {
+                for (key, value) in in_order(table) {
+                    if let Some(value) = self.value(value) {
+                        let source = Arc::clone(self.source);
+                        found.assignments.push(Assignment { section: name.text.clone(), key, value, source });
+                    }
+                }
+                found.sections.push(name);
+            }
+            DeValue::Array(list) if list.iter().all(|item| item.get_ref().is_table()) && !list.is_empty() => {
+                let section = &name.text;
+                self.refuse(
+                    name.span.clone(),
+                    format!("[[{section}]] is a list of tables"),
+                    format!("write the section once, as [{section}]"),
+                );
+            }
+            _ => self.refuse(
+                name.span.clone(),
+                format!("{} stands outside of any section", quote(&name.text)),
+                crate::schema::home_of(&name.text)
+                    .map_or("write it below a section such as [Unit]".to_owned(), |home| {
+                        format!("it belongs to [{home}]")
+                    }),
+            ),
+        }
+    }
+
+    fn value(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Value> {
+        let span = value.span();
+        let raw = match value.get_ref() {
+            DeValue::Boolean(yes) => Raw::Bool(*yes),
+            DeValue::String(text) if text.contains('\0') => {
+                self.refuse(
+                    span,
+                    "the string has a NUL character".to_owned(),
+                    "no setting can hold one".to_owned(),
+                );
+                return None;
+            }
+            DeValue::String(text) => Raw::Text(text.clone().into_owned()),
+            DeValue::Float(number) => Raw::Float(number.as_str().replace('_', "")),
+            DeValue::Datetime(date) => Raw::Date(date.to_string()),
+            DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
+                Ok(number) => Raw::Integer(number),
+                Err(_) => {
+                    let help = "the largest number that any setting takes has 20 digits".to_owned();
+                    self.refuse(span, format!("the number {} is too large", quote(number.as_str())), help);
+                    return None;
+                }
+            },
+            DeValue::Array(list) => Raw::List(list.iter().filter_map(|item| self.value(item)).collect()),
+            DeValue::Table(table) => Raw::Table(
+                in_order(table)
+                    .into_iter()
+                    .filter_map(|(key, value)| Some((key, self.value(value)?)))
+                    .collect(),
+            ),
+        };
+        Some(Value { raw, span })
+    }
+
+    fn refuse(&mut self, span: Range<usize>, message: String, help: String) {
+        self.problems.push(Diagnostic::error(self.source, span, message).with_help(help));
+    }
+}
+
+/// A table's entries in the order of the file (the reader keeps them sorted by name).
+fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(Name, &'t Spanned<DeValue<'i>>)> {
+    let mut entries: Vec<_> = table
+        .iter()
+        .map(|(key, value)| (Name { text: key.get_ref().clone().into_owned(), span: key.span() }, value))
+        .collect();
+    entries.sort_by_key(|(name, _)| name.span.start);
+    entries
+}

@@ -1,0 +1,106 @@
+//! Command lines, systemd.service(5) "COMMAND LINES".
+
+use super::{Refused, words};
+use crate::exec::ExecCommand;
+
+/// What resolves specifiers in one word.
+pub type Expand<'a> = &'a dyn Fn(&str) -> Result<String, Refused>;
+
+const HELP: &str = "write ExecStart = [\"/usr/bin/program\", \"argument\"]";
+
+/// A string in systemd's quoting: one command, or several between words that are just `;`.
+///
+/// # Errors
+/// Broken quoting or escapes, no command at all, a program that is neither absolute nor a bare name.
+pub fn parse_line(text: &str, expand: Expand<'_>) -> Result<Vec<ExecCommand>, Refused> {
+    let words = words::split(text)?;
+    let parts = words.split(|word| word.plain && word.text == ";");
+    let mut commands = Vec::new();
+    for part in parts.filter(|part| !part.is_empty()) {
+        let argv: Vec<String> = part.iter().map(|word| word.text.clone()).collect();
+        commands.push(parse_argv(&argv, expand)?);
+    }
+    if commands.is_empty() {
+        return Err(Refused::with_help("there is no command", HELP));
+    }
+    Ok(commands)
+}
+
+/// A list of arguments, the program first, taken as they are: no quoting. The first may carry systemd's prefixes.
+///
+/// # Errors
+/// No program, one that is neither absolute nor a bare name, a specifier that is not known.
+pub fn parse_argv(argv: &[String], expand: Expand<'_>) -> Result<ExecCommand, Refused> {
+    let (first, arguments) =
+        argv.split_first().ok_or_else(|| Refused::with_help("the command is empty", HELP))?;
+    let mut command = ExecCommand {
+        program: String::new(),
+        argv: Vec::new(),
+        ignore_failure: false,
+        full_privileges: false,
+        no_setuid: false,
+        expand_environment: true,
+    };
+    let (program, separate_argv0) = prefixes(first, &mut command)?;
+    command.program = program_path(&expand(program)?)?;
+    let mut arguments = arguments.iter().map(|argument| expand(argument)).collect::<Result<Vec<_>, _>>()?;
+    if separate_argv0 {
+        if arguments.is_empty() {
+            let help = "with @ the second word is the name that the program sees";
+            return Err(Refused::of(first, "has @ but no second word", help));
+        }
+        command.argv = arguments;
+    } else {
+        command.argv.push(command.program.clone());
+        command.argv.append(&mut arguments);
+    }
+    Ok(command)
+}
+
+/// Takes the prefixes off: the program as written, and whether `@` was among them.
+fn prefixes<'t>(first: &'t str, command: &mut ExecCommand) -> Result<(&'t str, bool), Refused> {
+    let mut rest = first;
+    let mut separate_argv0 = false;
+    loop {
+        let already = match rest.chars().next() {
+            Some('-') => std::mem::replace(&mut command.ignore_failure, true),
+            Some('@') => std::mem::replace(&mut separate_argv0, true),
+            Some(':') => !std::mem::replace(&mut command.expand_environment, false),
+            Some('+') => std::mem::replace(&mut command.full_privileges, true),
+            Some('!') => std::mem::replace(&mut command.no_setuid, true),
+            _ => break,
+        };
+        if already {
+            return Err(Refused::of(first, "has one prefix twice", "each of - @ : + ! may stand once"));
+        }
+        rest = &rest[1..];
+    }
+    if command.full_privileges && command.no_setuid {
+        return Err(Refused::of(
+            first,
+            "has both + and !",
+            "+ runs with full privileges, ! keeps the sandbox",
+        ));
+    }
+    Ok((rest, separate_argv0))
+}
+
+fn program_path(program: &str) -> Result<String, Refused> {
+    if program.is_empty() {
+        return Err(Refused::with_help("the program is empty", HELP));
+    }
+    if program.ends_with('/') {
+        return Err(Refused::of(program, "names a folder", HELP));
+    }
+    if program.starts_with('/') {
+        return super::path::absolute(program).map(|path| path.display().to_string());
+    }
+    if program.contains('/') {
+        let help = "write the whole path from /, or a bare name that is looked up along PATH";
+        return Err(Refused::of(program, "is a relative path", help));
+    }
+    if matches!(program, "." | "..") {
+        return Err(Refused::of(program, "is no program", HELP));
+    }
+    Ok(program.to_owned())
+}

@@ -1,0 +1,50 @@
+//! Paths as units name them.
+
+use std::path::PathBuf;
+
+use super::Refused;
+
+/// The longest path, in bytes: PATH_MAX less its end.
+const PATH_MAX: usize = 4095;
+
+/// An absolute path, made simple: `//`, `/./` and a slash at the end go.
+///
+/// # Errors
+/// A relative path, one with `..` (where it leads depends on links), and one longer than 4095 bytes.
+pub fn absolute(text: &str) -> Result<PathBuf, Refused> {
+    if !text.starts_with('/') {
+        return Err(Refused::of(text, "is no absolute path", "write the whole path from /"));
+    }
+    Ok(PathBuf::from(format!("/{}", simple(text)?)))
+}
+
+/// A path below a folder that the manager makes, as `StateDirectory` has them: relative, and no way out of it.
+///
+/// # Errors
+/// An absolute path, an empty one, and one with `..`.
+pub fn below(text: &str) -> Result<PathBuf, Refused> {
+    if text.starts_with('/') {
+        return Err(Refused::of(
+            text,
+            "is absolute",
+            "write the path below the folder that the manager makes",
+        ));
+    }
+    match simple(text)? {
+        path if path.is_empty() => {
+            Err(Refused::with_help("the path is empty", "write a name such as \"web\""))
+        }
+        path => Ok(PathBuf::from(path)),
+    }
+}
+
+fn simple(text: &str) -> Result<String, Refused> {
+    if text.len() > PATH_MAX {
+        return Err(Refused::of(text, "is longer than 4095 bytes", "no path can be"));
+    }
+    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    if parts.contains(&"..") {
+        return Err(Refused::of(text, "goes up with '..'", "write where it leads"));
+    }
+    Ok(parts.join("/"))
+}
