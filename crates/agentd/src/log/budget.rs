@@ -1,7 +1,5 @@
 //! What all files together may take: beyond it the oldest go, full ones before those that are written.
 
-use std::collections::HashSet;
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,15 +12,16 @@ struct Found {
     rank: (bool, SystemTime),
 }
 
-/// Removes files until all take at most `limit` bytes. Those named in `open` stay. Returns how many bytes went.
+/// Removes files until all take at most `limit` bytes; `keep`, which is being written, stays. Returns how many bytes
+/// went. A file that is open elsewhere is found missing at its next use, and made again.
 ///
 /// # Errors
 /// The folder cannot be read, or a file cannot be removed.
-pub(crate) fn enforce(dir: &Path, limit: u64, open: &HashSet<OsString>) -> io::Result<u64> {
+pub(crate) fn enforce(dir: &Path, limit: u64, keep: &Path) -> io::Result<u64> {
     let mut files = list(dir)?;
     let total: u64 = files.iter().map(|f| f.bytes).sum();
     let mut excess = total.saturating_sub(limit);
-    files.retain(|f| f.path.file_name().is_none_or(|name| !open.contains(name)));
+    files.retain(|f| f.path != keep);
     files.sort_by_key(|f| f.rank);
     let mut freed = 0;
     for file in files {

@@ -2,9 +2,9 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub struct LogStore {
     commands: Sender<Command>,
     waker: Arc<Waker>,
     /// Its other end goes when the writing thread ends.
-    ended: mpsc::Receiver<()>,
+    ended: Mutex<mpsc::Receiver<()>>,
     next_follow: AtomicU64,
 }
 
@@ -56,7 +56,7 @@ impl LogStore {
             writer.run();
             drop(alive);
         })?;
-        Ok(Self { commands, waker, ended, next_follow: AtomicU64::new(0) })
+        Ok(Self { commands, waker, ended: Mutex::new(ended), next_follow: AtomicU64::new(0) })
     }
 
     /// Reads the pipe of a run from now on, until its last writer is gone. `pipe` is its read end; the write end is
@@ -116,11 +116,13 @@ impl LogStore {
         self.say(Command::Ask(Job::Flush { done: Box::new(done) }));
     }
 
-    /// Reads what the pipes hold, writes everything durably and ends; whether that was done within `timeout`.
+    /// Reads what the pipes hold, writes everything durably and ends; whether that was done within `timeout`. What is
+    /// said afterwards is lost.
     #[must_use]
-    pub fn stop(self, timeout: Duration) -> bool {
+    pub fn stop(&self, timeout: Duration) -> bool {
         self.say(Command::Stop);
-        matches!(self.ended.recv_timeout(timeout), Err(RecvTimeoutError::Disconnected))
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        matches!(ended.recv_timeout(timeout), Err(RecvTimeoutError::Disconnected))
     }
 
     fn say(&self, command: Command) {

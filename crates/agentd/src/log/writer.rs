@@ -4,7 +4,7 @@
 //! - Lines of a unit are written, told to followers, and answered from, in the order in which they came.
 //! - What cannot be written is held, bounded, and tried again; what is dropped is counted in the file.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -201,7 +201,7 @@ impl Writer {
         }
         let begun = file.take_begun();
         written?;
-        if begun { self.enforce_budget() } else { Ok(()) }
+        if begun { self.enforce_budget(unit) } else { Ok(()) }
     }
 
     /// Sees to it that the unit's file is open, and is the one that its path leads to.
@@ -233,12 +233,9 @@ impl Writer {
         }
     }
 
-    fn enforce_budget(&self) -> io::Result<()> {
-        let open = self.units.iter().filter(|(_, log)| log.file.is_some());
-        let names: HashSet<_> = open
-            .filter_map(|(unit, _)| file::path_of(&self.config.dir, unit).file_name().map(ToOwned::to_owned))
-            .collect();
-        let freed = budget::enforce(&self.config.dir, self.config.max_total_bytes, &names)?;
+    fn enforce_budget(&self, unit: &UnitName) -> io::Result<()> {
+        let keep = file::path_of(&self.config.dir, unit);
+        let freed = budget::enforce(&self.config.dir, self.config.max_total_bytes, &keep)?;
         if freed > 0 {
             tracing::info!(
                 "the oldest {freed} bytes of the agents' logs were removed, as all together took too much"
