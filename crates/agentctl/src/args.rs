@@ -99,6 +99,10 @@ pub(crate) enum Verb {
     Version,
     /// Make and list signing keys
     Key(Key),
+    /// Sign unit files with everything that they run
+    Sign(Sign),
+    /// Check the signatures of unit files
+    Verify(Verify),
 }
 
 /// A name without a type is a service.
@@ -260,6 +264,33 @@ pub(crate) struct KeyFolders {
     /// Folders of public keys, instead of /etc/agentd/keys and /usr/lib/agentd/keys
     #[arg(long, value_name = "DIR")]
     pub(crate) keys: Vec<PathBuf>,
+}
+
+/// `sign`.
+#[derive(Debug, Args)]
+pub(crate) struct Sign {
+    /// Unit files; UNIT-FILE.sig is written beside each
+    #[arg(required = true, value_name = "UNIT-FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The private key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: PathBuf,
+    /// The tree that will be / where the units run
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    pub(crate) root: PathBuf,
+}
+
+/// `verify`.
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// Unit files
+    #[arg(required = true, value_name = "UNIT-FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) folders: KeyFolders,
+    /// The tree that will be / where the units run
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    pub(crate) root: PathBuf,
 }
 
 #[cfg(test)]

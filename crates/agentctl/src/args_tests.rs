@@ -54,6 +54,8 @@ fn every_form_that_scripts_rely_on_is_taken() {
         "version",
         "key generate me --out /tmp",
         "key list --keys /a --keys /b",
+        "sign --key me.key --root /img a.service.toml b.service.toml",
+        "verify --keys /a a.service.toml",
     ] {
         assert!(parse(line).is_ok(), "{line}: {}", parse(line).unwrap_err());
     }
@@ -75,6 +77,8 @@ fn what_is_wrong_is_refused_with_the_reason() {
         ("exit 256", "256 is not in 0..=255"),
         ("list -o xml", "possible values: text, json"),
         ("key generate me", "--out <DIR>"),
+        ("sign a.service.toml", "--key <FILE>"),
+        ("verify", "<UNIT-FILE>"),
     ] {
         let error = parse(line).unwrap_err();
         assert!(error.to_string().contains(reason), "{line}: {error}");

@@ -70,6 +70,8 @@ fn run(cli: &Cli, out: &mut impl Write) -> Outcome {
             KeyVerb::Generate(generate) => verbs::key::generate(context, generate, out),
             KeyVerb::List(folders) => verbs::key::list(context, folders, out),
         },
+        Verb::Sign(sign) => verbs::sign::sign(context, sign, out),
+        Verb::Verify(verify) => verbs::verify::verify(context, verify, out),
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod act;
 pub(crate) mod cat;
+pub(crate) mod closure;
 pub(crate) mod jobs;
 pub(crate) mod key;
 pub(crate) mod list;
@@ -9,4 +10,6 @@ pub(crate) mod logs;
 pub(crate) mod overview;
 pub(crate) mod query;
 pub(crate) mod show;
+pub(crate) mod sign;
 pub(crate) mod status;
+pub(crate) mod verify;

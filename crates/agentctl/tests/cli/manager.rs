@@ -1,5 +1,4 @@
 //! A manager that follows a script, behind a real socket, and agentctl as a real process before it.
-#![expect(clippy::expect_used, reason = "what the tests stand on must hold, or they fail")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -1,7 +1,5 @@
 //! agentctl as a process against a manager that follows a script.
 
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -9,11 +7,11 @@ use std::process::Stdio;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Barrier, Mutex};
 
+use crate::manager::{Answer, Folder, agentctl, command, outcome, serve};
 use agentd_protocol::manager::{Empty, JobReply, ListUnitsReply, ManagerStatus, UnitSummary};
 use agentd_protocol::unit::{GetLogsReply, GetProcessesReply, GetReply, LogEntry};
 use agentd_protocol::words::LogSource;
 use agentd_protocol::{ActiveState, CallError, JobResult, LoadState, Request, ShutdownKind, UnitProperties};
-use common::{Answer, Folder, agentctl, command, outcome, serve};
 
 fn job(result: JobResult) -> JobReply {
     JobReply { job: Some(1), result: Some(result) }

@@ -1,0 +1,211 @@
+//! What a signature covers: the unit file, the drop-ins beside it, and every file that the unit runs.
+//!
+//! `sign` and `verify` both come here, so that they see the same files by the same names. A file is read once; what is
+//! hashed is what was parsed.
+//!
+//! # Invariants
+//!
+//! - Nothing outside the root is read for what runs: links are followed within it, as the machine will.
+//! - A program without an absolute path has no place in a signature, since which file it is depends on PATH.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use agentd_trust::{Sha256Digest, name, tree};
+use agentd_unit::{ExecKind, Unit, UnitName};
+
+mod definition;
+mod parse;
+
+pub(crate) use definition::Definition;
+pub(crate) use parse::parse;
+
+/// The largest unit file or drop-in, as the manager has it.
+const UNIT_FILE_MAX: u64 = 1 << 20;
+
+/// The most links on the way to one file, as in Linux (MAXSYMLINKS).
+const LINKS_MAX: usize = 40;
+
+/// O_NONBLOCK | O_CLOEXEC, open(2): a FIFO must not keep anybody waiting for its writer.
+const NONBLOCK: i32 = 0o4000;
+
+/// Why there is no closure. `Display` is the whole sentence.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClosureError {
+    /// The path is no unit file's.
+    #[error("{} is no unit file; its name ends in .service.toml, .timer.toml, .target.toml …", .0.display())]
+    NotAUnitFile(PathBuf),
+    /// A file cannot be read.
+    #[error("{} cannot be read: {error}", path.display())]
+    Read {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The unit has errors, each on a line of its own.
+    #[error("{}", .0.join("\n"))]
+    Invalid(Vec<String>),
+    /// A program is looked up along PATH.
+    #[error(
+        "{key}: '{program}' is no absolute path, and which file it is would depend on PATH; write its path"
+    )]
+    NotAbsolute {
+        /// The key in the unit file.
+        key: &'static str,
+        /// The program.
+        program: String,
+    },
+    /// A file that the unit runs is not there.
+    #[error("{key}: {} cannot be read: {error}", path.display())]
+    Runs {
+        /// The key in the unit file.
+        key: &'static str,
+        /// The path as the unit has it.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A path that no manifest can hold.
+    #[error(transparent)]
+    Name(#[from] name::NameError),
+}
+
+/// One file or package that a unit runs, as it is on the machine, by the name that a manifest gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Covered {
+    /// A single file.
+    File {
+        /// Its absolute path where the unit runs.
+        name: String,
+        /// What it holds.
+        digest: Sha256Digest,
+    },
+    /// A Python package: its files, no more and no less.
+    Tree {
+        /// Its absolute path where the unit runs.
+        folder: String,
+        /// Its files by their absolute paths.
+        files: BTreeMap<String, Sha256Digest>,
+    },
+}
+
+/// What the unit runs, in the tree that is `/` where it will.
+pub(crate) fn covered(unit: &Unit, root: &Path) -> Result<Vec<Covered>, ClosureError> {
+    check_absolute(unit)?;
+    unit.signed_files().iter().map(|path| cover(unit, path, root)).collect()
+}
+
+fn check_absolute(unit: &Unit) -> Result<(), ClosureError> {
+    let programs = commands(unit).find(|(_, program)| !program.starts_with('/'));
+    programs
+        .map_or(Ok(()), |(key, program)| Err(ClosureError::NotAbsolute { key, program: program.to_owned() }))
+}
+
+fn commands(unit: &Unit) -> impl Iterator<Item = (&'static str, &str)> {
+    let service = unit.as_service().map(|body| &body.service);
+    service.into_iter().flat_map(|service| {
+        ExecKind::ALL.into_iter().flat_map(move |kind| {
+            service.commands(kind).iter().map(move |command| (kind.key(), command.program.as_str()))
+        })
+    })
+}
+
+/// The key that names a path, for messages.
+fn key_of(unit: &Unit, path: &Path) -> &'static str {
+    if let Some((key, _)) = commands(unit).find(|(_, program)| Path::new(program) == path) {
+        return key;
+    }
+    let agent = unit.as_service().and_then(|body| body.agent.as_ref());
+    if agent.is_some_and(|agent| agent.pin.iter().any(|pin| pin == path)) { "Pin" } else { "Module" }
+}
+
+fn cover(unit: &Unit, path: &Path, root: &Path) -> Result<Covered, ClosureError> {
+    let runs = |error| ClosureError::Runs { key: key_of(unit, path), path: path.to_owned(), error };
+    let name = name::installed_name(path, None)?;
+    let real = within(root, path).map_err(runs)?;
+    if !fs::metadata(&real).map_err(runs)?.is_dir() {
+        let file = open(&real).map_err(runs)?;
+        return Ok(Covered::File { name, digest: Sha256Digest::of_reader(file).map_err(runs)? });
+    }
+    let mut files = BTreeMap::new();
+    for (member, content) in tree::read(&real).map_err(runs)? {
+        let below = member.strip_prefix(&real).unwrap_or(&member);
+        let member = name::installed_name(&path.join(below), None)?;
+        files.insert(member, Sha256Digest::of(&content));
+    }
+    Ok(Covered::Tree { folder: name, files })
+}
+
+/// Opens a regular file to be read.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "is no regular file"))
+}
+
+/// Reads a unit file or drop-in.
+fn read(path: &Path) -> Result<Vec<u8>, ClosureError> {
+    let failed = |error| ClosureError::Read { path: path.to_owned(), error };
+    let mut bytes = Vec::new();
+    open(path).map_err(failed)?.take(UNIT_FILE_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > UNIT_FILE_MAX {
+        return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB")));
+    }
+    Ok(bytes)
+}
+
+/// Where `path` is if `root` were `/`: links lead to what they lead to there, and `..` never leads out.
+fn within(root: &Path, path: &Path) -> io::Result<PathBuf> {
+    let mut rest: Vec<PathBuf> = parts(path);
+    let mut inside = PathBuf::new();
+    let mut links = 0;
+    while let Some(part) = rest.pop() {
+        if part.as_os_str() == ".." {
+            inside.pop();
+            continue;
+        }
+        let here = inside.join(&part);
+        let Some(target) = link(&root.join(&here))? else {
+            inside = here;
+            continue;
+        };
+        links += 1;
+        if links > LINKS_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many levels of symbolic links"));
+        }
+        if target.is_absolute() {
+            inside = PathBuf::new();
+        }
+        rest.extend(parts(&target));
+    }
+    Ok(root.join(inside))
+}
+
+/// The parts of a path, the last one first.
+fn parts(path: &Path) -> Vec<PathBuf> {
+    let part = |component: Component<'_>| match component {
+        Component::Normal(name) => Some(PathBuf::from(name)),
+        Component::ParentDir => Some(PathBuf::from("..")),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    };
+    path.components().rev().filter_map(part).collect()
+}
+
+fn link(path: &Path) -> io::Result<Option<PathBuf>> {
+    if fs::symlink_metadata(path)?.is_symlink() { fs::read_link(path).map(Some) } else { Ok(None) }
+}
+
+/// The unit that a signature is for: the template of an instance, the unit itself otherwise.
+pub(crate) fn signed_name(unit: &UnitName) -> String {
+    unit.template().as_ref().unwrap_or(unit).to_string()
+}
+
+#[cfg(test)]
+#[path = "closure_tests.rs"]
+mod tests;

@@ -1,0 +1,132 @@
+//! `sign`: writes `UNIT-FILE.sig` over a unit file and everything that it runs. No manager is needed.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use agentd_trust::envelope::MAX_ENVELOPE_BYTES;
+use agentd_trust::{
+    Envelope, KeyId, Malformed, Manifest, ManifestError, PrivateKey, SIGNATURE_SUFFIX, durable, key_file,
+};
+use serde::Serialize;
+
+use super::closure::{ClosureError, Covered, Definition, covered, parse, signed_name};
+use crate::args::Sign;
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::print::{json, plain};
+use crate::with_causes;
+
+/// What `sign` and `verify` print for each file with `-o json`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Report {
+    /// The unit file as it was named.
+    pub(crate) file: PathBuf,
+    /// Whether it was signed, or holds.
+    pub(crate) ok: bool,
+    /// The keys whose signatures are on it.
+    pub(crate) key_ids: Vec<String>,
+    /// Why not.
+    pub(crate) error: Option<String>,
+}
+
+/// Why a unit file was not signed.
+#[derive(Debug, thiserror::Error)]
+enum SignError {
+    #[error(transparent)]
+    Closure(#[from] ClosureError),
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    #[error(transparent)]
+    Envelope(#[from] Malformed),
+    #[error("{} cannot be written: {error}", path.display())]
+    Write { path: PathBuf, error: io::Error },
+}
+
+/// `agentctl sign --key FILE [--root DIR] UNIT-FILE…`: each is done; 1 if one of them could not be.
+pub(crate) fn sign(context: &Context, arguments: &Sign, out: &mut impl Write) -> Outcome {
+    let key = key_file::read_private(&arguments.key)
+        .map_err(|error| Failure::Other { exit: Exit::Failed, message: with_causes(&error) })?;
+    let mut reports = Vec::new();
+    for file in &arguments.files {
+        let (ok, key_ids, error) = match sign_one(file, &arguments.root, &key) {
+            Ok(ids) => (true, ids.iter().map(KeyId::to_string).collect(), None),
+            Err(error) => (false, Vec::new(), Some(error.to_string())),
+        };
+        reports.push(Report { file: file.clone(), ok, key_ids, error });
+    }
+    tell(context, &reports, out, |ids| format!("signed by {ids}"))
+}
+
+/// Prints a line for each file, in the words of `done` for what went well, and says with what code to end.
+pub(crate) fn tell(
+    context: &Context,
+    reports: &[Report],
+    out: &mut impl Write,
+    done: impl Fn(&str) -> String,
+) -> Outcome {
+    if context.is_json() {
+        json(&reports, out)?;
+    } else {
+        for report in reports {
+            let line = match &report.error {
+                None if context.quiet => continue,
+                None => format!("{}: {}", report.file.display(), done(&report.key_ids.join(" "))),
+                Some(error) => format!("{}: {error}", report.file.display()),
+            };
+            writeln!(out, "{}", plain(&line))?;
+        }
+    }
+    Ok(if reports.iter().all(|report| report.ok) { Exit::Done } else { Exit::Failed })
+}
+
+/// The path of a unit file's signature.
+pub(crate) fn signature_path(file: &Path) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(SIGNATURE_SUFFIX);
+    path.into()
+}
+
+/// Signs one unit file. The ids of all keys whose signatures are on it then.
+fn sign_one(file: &Path, root: &Path, key: &PrivateKey) -> Result<Vec<KeyId>, SignError> {
+    let definition = Definition::read(file)?;
+    let manifest = manifest(&definition, root)?;
+    let path = signature_path(file);
+    let envelope = match others(&path, &manifest) {
+        Some(mut envelope) => {
+            envelope.add_signature(key)?;
+            envelope
+        }
+        None => Envelope::signed(&manifest, key)?,
+    };
+    let bytes = envelope.to_bytes();
+    durable::replace(&path, &bytes, 0o644).map_err(|error| SignError::Write { path, error })?;
+    Ok(envelope.key_ids().collect())
+}
+
+fn manifest(definition: &Definition, root: &Path) -> Result<Manifest, SignError> {
+    let unit = parse(definition)?;
+    let mut manifest = Manifest::new(&signed_name(&definition.unit))?;
+    for (name, digest) in definition.digests()? {
+        manifest.insert(&name, digest)?;
+    }
+    for covered in covered(&unit, root)? {
+        match covered {
+            Covered::File { name, digest } => manifest.insert(&name, digest)?,
+            Covered::Tree { files, .. } => {
+                for (name, digest) in files {
+                    manifest.insert(&name, digest)?;
+                }
+            }
+        }
+    }
+    Ok(manifest)
+}
+
+/// What is signed already over just this content, so that several people may sign. Anything else there is replaced.
+fn others(path: &Path, manifest: &Manifest) -> Option<Envelope> {
+    let small = fs::metadata(path).ok()?.len() <= MAX_ENVELOPE_BYTES as u64;
+    let envelope = Envelope::parse(&fs::read(path).ok().filter(|_| small)?).ok()?;
+    (envelope.unverified_manifest().ok()? == *manifest).then_some(envelope)
+}
