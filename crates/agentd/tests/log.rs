@@ -395,7 +395,7 @@ fn full_disk() {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(3) {
         let before = Instant::now();
-        for _ in 0..500 {
+        for _ in 0..100 {
             writeln!(pipe, "{total:099}").unwrap();
             total += 1;
         }
