@@ -60,18 +60,25 @@ pub(crate) enum ClosureError {
         program: String,
     },
     /// A file that the unit runs is not there.
-    #[error("{key}: {} cannot be read: {error}", path.display())]
+    #[error("{key}: {} cannot be read{}: {error}", path.display(), below(root))]
     Runs {
         /// The key in the unit file.
         key: &'static str,
         /// The path as the unit has it.
         path: PathBuf,
+        /// Where it was looked up.
+        root: PathBuf,
         /// Why.
         error: io::Error,
     },
     /// A path that no manifest can hold.
     #[error(transparent)]
     Name(#[from] name::NameError),
+}
+
+/// Says where a path was looked up, if that is not this machine.
+fn below(root: &Path) -> String {
+    if root == Path::new("/") { String::new() } else { format!(" below {}", root.display()) }
 }
 
 /// One file or package that a unit runs, as it is on the machine, by the name that a manifest gives it.
@@ -124,7 +131,12 @@ fn key_of(unit: &Unit, path: &Path) -> &'static str {
 }
 
 fn cover(unit: &Unit, path: &Path, root: &Path) -> Result<Covered, ClosureError> {
-    let runs = |error| ClosureError::Runs { key: key_of(unit, path), path: path.to_owned(), error };
+    let runs = |error| ClosureError::Runs {
+        key: key_of(unit, path),
+        path: path.to_owned(),
+        root: root.to_owned(),
+        error,
+    };
     let name = name::installed_name(path, None)?;
     let real = within(root, path).map_err(runs)?;
     if !fs::metadata(&real).map_err(runs)?.is_dir() {

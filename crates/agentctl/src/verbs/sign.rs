@@ -56,29 +56,29 @@ pub(crate) fn sign(context: &Context, arguments: &Sign, out: &mut impl Write) ->
         };
         reports.push(Report { file: file.clone(), ok, key_ids, error });
     }
-    tell(context, &reports, out, |ids| format!("signed by {ids}"))
-}
-
-/// Prints a line for each file, in the words of `done` for what went well, and says with what code to end.
-pub(crate) fn tell(
-    context: &Context,
-    reports: &[Report],
-    out: &mut impl Write,
-    done: impl Fn(&str) -> String,
-) -> Outcome {
     if context.is_json() {
         json(&reports, out)?;
     } else {
-        for report in reports {
-            let line = match &report.error {
-                None if context.quiet => continue,
-                None => format!("{}: {}", report.file.display(), done(&report.key_ids.join(" "))),
-                Some(error) => format!("{}: {error}", report.file.display()),
-            };
-            writeln!(out, "{}", plain(&line))?;
+        for report in &reports {
+            tell(context, report, out)?;
         }
     }
-    Ok(if reports.iter().all(|report| report.ok) { Exit::Done } else { Exit::Failed })
+    Ok(exit_of(&reports))
+}
+
+fn tell(context: &Context, report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let file = report.file.display();
+    match &report.error {
+        Some(error) => eprintln!("Failed to sign {}", plain(&format!("{file}: {error}"))),
+        None if context.quiet => {}
+        None => writeln!(out, "{}", plain(&format!("{file}: signed by {}", report.key_ids.join(" "))))?,
+    }
+    Ok(())
+}
+
+/// 0 if all went well, else 1.
+pub(crate) fn exit_of(reports: &[Report]) -> Exit {
+    if reports.iter().all(|report| report.ok) { Exit::Done } else { Exit::Failed }
 }
 
 /// The path of a unit file's signature.

@@ -8,10 +8,11 @@ use agentd_trust::{KeyId, KeyRing, TrustError, verify as verify_envelope};
 
 use super::closure::{ClosureError, Covered, Definition, covered, open, parse, signed_name};
 use super::key;
-use super::sign::{Report, signature_path, tell};
+use super::sign::{Report, exit_of, signature_path};
 use crate::args::Verify;
 use crate::context::Context;
 use crate::exit::Outcome;
+use crate::print::{json, one_line};
 use crate::with_causes;
 
 /// Why a unit file does not hold.
@@ -41,7 +42,23 @@ pub(crate) fn verify(context: &Context, arguments: &Verify, out: &mut impl Write
         };
         reports.push(Report { file: file.clone(), ok, key_ids, error });
     }
-    tell(context, &reports, out, |ids| format!("ok ({ids})"))
+    if context.is_json() {
+        json(&reports, out)?;
+    } else {
+        for report in reports.iter().filter(|report| !context.quiet || !report.ok) {
+            writeln!(out, "{}", line(report))?;
+        }
+    }
+    Ok(exit_of(&reports))
+}
+
+/// `UNIT-FILE: ok (KEY-ID …)` or `UNIT-FILE: REASON`.
+fn line(report: &Report) -> String {
+    let result = match &report.error {
+        Some(error) => error.replace('\n', "; "),
+        None => format!("ok ({})", report.key_ids.join(" ")),
+    };
+    one_line(&format!("{}: {result}", report.file.display())).into_owned()
 }
 
 /// The ids of the known keys that signed it. What is wrong with the signature is told before what is wrong with the
