@@ -165,8 +165,9 @@ impl Index {
 }
 
 /// The stems of the folders that hold a unit's drop-ins, the most special first: `a-b@1.service`, `a-b@.service`,
-/// `a-.service`, `service`.
-fn drop_in_stems(name: &UnitName) -> Vec<String> {
+/// `a-.service`, `service`. Whoever signs a unit looks where the loader looks.
+#[must_use]
+pub fn drop_in_stems(name: &UnitName) -> Vec<String> {
     let unit_type = name.unit_type();
     let mut stems = vec![name.as_str().to_owned()];
     stems.extend(name.template().map(|template| template.as_str().to_owned()));

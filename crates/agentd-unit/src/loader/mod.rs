@@ -18,6 +18,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 pub use gate::{Admission, Gate, OpenGate, UnitFile, UnitFiles};
+pub use index::drop_in_stems;
 pub use open::{MAX_FILE, OpenError, Trusted, read_file};
 
 use crate::name::{UnitName, UnitType};
