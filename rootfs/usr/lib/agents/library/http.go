@@ -22,6 +22,8 @@ import (
 const (
 	maxText    = 1 << 20
 	maxResult  = 1 << 20
+	maxTerms   = 500
+	maxUploads = 16 // At once; each holds its text in memory.
 	maxName    = 200
 	maxHits    = 50
 	maxWait    = 30 * time.Second
@@ -45,7 +47,15 @@ Workers: POST /work/lease?worker=NAME&wait=30s, POST /work/ID/renew, POST /work/
 `
 
 // api answers HTTP requests about one library.
-type api struct{ library *Library }
+type api struct {
+	library *Library
+	// uploads has a place for each text that is being read.
+	uploads chan struct{}
+}
+
+func newAPI(library *Library) *api {
+	return &api{library: library, uploads: make(chan struct{}, maxUploads)}
+}
 
 // problem is an error with the status that tells it.
 type problem struct {
@@ -55,7 +65,7 @@ type problem struct {
 
 func (p *problem) Error() string { return p.text }
 
-// ServeHTTP finds the handler, and makes JSON of what it gives.
+// ServeHTTP finds the handler, and makes JSON of what it gives. A write that fails means that the client has gone.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/" && r.Method == http.MethodGet {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -138,6 +148,12 @@ func statusOf(err error) int {
 }
 
 func (a *api) add(w http.ResponseWriter, r *http.Request) (int, any, error) {
+	select {
+	case a.uploads <- struct{}{}:
+		defer func() { <-a.uploads }()
+	case <-r.Context().Done():
+		return 0, nil, &problem{http.StatusServiceUnavailable, "too many texts at once; try again"}
+	}
 	name, text, err := readDocument(w, r)
 	if err != nil {
 		return 0, nil, err
@@ -265,6 +281,9 @@ func (a *api) result(w http.ResponseWriter, r *http.Request, id string) (int, an
 	}
 	if err := decode(w, r, &request); err != nil {
 		return 0, nil, err
+	}
+	if len(request.Index) > maxTerms || len(request.Keywords) > maxTerms {
+		return 0, nil, &problem{http.StatusBadRequest, fmt.Sprintf("an index has at most %d words", maxTerms)}
 	}
 	if request.Error != "" {
 		return http.StatusNoContent, nil, a.library.GiveBack(id, request.Lease, request.Error)

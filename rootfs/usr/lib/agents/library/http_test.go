@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -13,7 +14,7 @@ import (
 
 func serve(t *testing.T) (*Library, string) {
 	library := open(t, t.TempDir(), roomy)
-	server := httptest.NewServer(&api{library: library})
+	server := httptest.NewServer(newAPI(library))
 	t.Cleanup(server.Close)
 	return library, server.URL
 }
@@ -103,6 +104,7 @@ func TestWhatCannotBeTakenIsRefusedWithTheReason(t *testing.T) {
 		"negative wait":  {"POST", "/work/lease?worker=w&wait=-5s", "", 400, "no span"},
 		"no work":        {"POST", "/work/lease?worker=w", "", 204, ""},
 		"no json":        {"POST", "/work/x/result", "{", 400, "not what is expected"},
+		"endless index":  {"POST", "/work/x/result", `{"index": {` + manyTerms() + `}}`, 400, "at most 500 words"},
 		"unknown result": {"POST", "/work/x/result", "{}", 404, "no such document"},
 	} {
 		status, body := call(t, row.method, url+row.path, row.body)
@@ -110,6 +112,15 @@ func TestWhatCannotBeTakenIsRefusedWithTheReason(t *testing.T) {
 			t.Errorf("%s: got %d %s", name, status, body)
 		}
 	}
+}
+
+// manyTerms is the inside of an index that is too large.
+func manyTerms() string {
+	var terms []string
+	for i := 0; i <= maxTerms; i++ {
+		terms = append(terms, fmt.Sprintf(`"w%d": 1`, i))
+	}
+	return strings.Join(terms, ",")
 }
 
 func TestAFormGivesTextAndName(t *testing.T) {

@@ -25,6 +25,8 @@ type Library struct {
 	queue []string
 	// changed is closed, and replaced, whenever somebody who waits should look again.
 	changed chan struct{}
+	// finished counts the results that this process has taken.
+	finished uint64
 }
 
 // Limits bound what the library takes on.

@@ -31,7 +31,7 @@ func main() {
 		"address to listen on, if the manager passes no socket")
 	flag.DurationVar(&s.limits.Lease, "lease", 30*time.Second, "how long a worker may have a document")
 	flag.IntVar(&s.limits.Attempts, "attempts", 5, "how many workers may fail on a document")
-	flag.IntVar(&s.limits.Documents, "documents", 10_000, "how many documents to keep")
+	flag.IntVar(&s.limits.Documents, "documents", 2_000, "how many documents to keep")
 	flag.Parse()
 	if flag.NArg() > 0 || s.limits.Lease <= 0 || s.limits.Attempts <= 0 || s.limits.Documents <= 0 {
 		flag.Usage()
@@ -73,7 +73,7 @@ func (s *server) open(context.Context) (err error) {
 func (s *server) serve(ctx context.Context) error {
 	// Requests end with the agent: who waits for work or a summary is answered at once.
 	web := &http.Server{
-		Handler: &api{library: s.library}, BaseContext: func(net.Listener) context.Context { return ctx },
+		Handler: newAPI(s.library), BaseContext: func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: maxWait, IdleTimeout: time.Minute,
 		WriteTimeout: 2 * maxWait, MaxHeaderBytes: envelope,
 	}

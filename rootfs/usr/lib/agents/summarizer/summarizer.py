@@ -26,7 +26,7 @@ from agentd import agent
 Vector = dict  # of word to weight
 
 #: How many words, at most, say what a document is about, and can be searched for.
-KEYWORDS, INDEXED = 10, 200
+KEYWORDS, INDEXED = 10, 100
 
 #: The longest sentence that a summary shows, in characters.
 LONGEST = 400
@@ -228,11 +228,19 @@ class Library:
             raise ValueError(f"LIBRARY_URL={url!r} is no http://HOST:PORT")
         self._worker = worker
         self._connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=60)
+        self._waiting = self._hung_up = False
 
     def lease(self, wait: float) -> dict | None:
-        """Waits for a document; None if none came."""
+        """Waits for a document; None if none came, or somebody hung up."""
         query = urllib.parse.urlencode({"worker": self._worker, "wait": f"{max(1, int(wait))}s"})
-        return self._post(f"/work/lease?{query}", None)
+        self._waiting = True
+        try:
+            if self._connection.sock is None:
+                self._connection.connect()
+            # Looked at after there is a connection, as hang_up() looks for one after it has set this.
+            return None if self._hung_up else self._post(f"/work/lease?{query}", None)
+        finally:
+            self._waiting = False
 
     def renew(self, work: dict) -> None:
         """Keeps a document for a full lease from now."""
@@ -243,9 +251,10 @@ class Library:
         self._post(f"/work/{work['id']}/result", {"lease": work["lease"], **result})
 
     def hang_up(self) -> None:
-        """Ends a request that another thread waits for."""
+        """Ends the wait for a document, and lets a result that is under way arrive. For another thread than the rest."""
+        self._hung_up = True
         sock = self._connection.sock
-        if sock is not None:
+        if self._waiting and sock is not None:
             try:
                 sock.shutdown(socket.SHUT_RDWR)
             except OSError:
@@ -278,14 +287,14 @@ def init() -> None:
 
 
 def start(stop) -> None:
-    """Works until told to stop. A library that is away for a moment is waited for."""
+    """Works until told to stop, and finishes what it has then. A library that is away for a moment is waited for."""
     done = 0
     while not stop.is_set():
         try:
             agent.alive()
             agent.status(f"{done} documents done, waiting for the next")
             work = library.lease(wait=min(20.0, (agent.watchdog_interval() or 60.0) / 3))
-            if work is not None and not stop.is_set():
+            if work is not None:
                 work_through(work)
                 done += 1
                 agent.progress(done)
@@ -304,6 +313,7 @@ def stop() -> None:
 def work_through(work: dict) -> None:
     """One document, from its text to its result. A lease that is lost meanwhile drops what was done."""
     agent.status(f"reading {work['name']} ({len(work['text'])} characters, attempt {work['attempt']})")
+    agent.log("debug", f"reading {work['id']} ({work['name']})")
     renewed = time.monotonic()
 
     def tick() -> None:

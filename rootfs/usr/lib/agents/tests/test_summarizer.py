@@ -69,7 +69,7 @@ class Summaries(unittest.TestCase):
     def test_the_index_is_bounded_and_its_greatest_weight_is_1(self):
         text = ". ".join(f"Word{number} stands here" for number in range(1000))
         index = summarizer.summarize(text)["index"]
-        self.assertEqual((len(index), max(index.values())), (200, 1.0))
+        self.assertEqual((len(index), max(index.values())), (100, 1.0))
         self.assertNotIn("the", index)
 
     def test_odd_texts_have_a_summary_too(self):

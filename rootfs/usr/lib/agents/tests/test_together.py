@@ -144,6 +144,13 @@ class Together(unittest.TestCase):
         self.assertEqual(summarizer.end(), 0)
         self.assertEqual(self.library.end(), 0)
 
+    def test_a_stop_in_mid_document_finishes_the_document(self):
+        summarizer = self.start_agent("summarizer", SUMMARIZER_PACE="0.3")
+        document = self.send(TEXT)
+        summarizer.wait_for(f"reading {document}")
+        self.assertEqual(summarizer.end(), 0)
+        self.assertEqual(self.get(f"/documents/{document}")["state"], "done")
+
     def test_the_housekeeper_writes_the_days_digest(self):
         self.start_agent("summarizer")
         self.summary(self.send(TEXT, "tale.txt"))
