@@ -39,9 +39,9 @@ pub(crate) struct Global {
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    // For people.
     Text,
-    /// For programs; see docs/agentctl.md
+    // For programs; docs/agentctl.md says what is printed.
     Json,
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use agentd_trust::{Sha256Digest, name};
 use agentd_unit::UnitName;
+use agentd_unit::loader::drop_in_stems;
 
 use super::{ClosureError, read};
 
@@ -23,13 +24,13 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// Reads the unit file at `path` and `NAME.TYPE.d/*.toml` beside it.
+    /// Reads the unit file at `path` and the drop-ins beside it.
     pub(crate) fn read(path: &Path) -> Result<Self, ClosureError> {
         let wrong = || ClosureError::NotAUnitFile(path.to_owned());
         let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(ENDING));
         let unit = stem.and_then(|stem| UnitName::parse(stem).ok()).ok_or_else(wrong)?;
         let mut files = vec![(path.to_owned(), read(path)?)];
-        for drop_in in drop_ins(&path.with_file_name(format!("{unit}.d")))? {
+        for drop_in in drop_ins(path, &unit)? {
             let bytes = read(&drop_in)?;
             files.push((drop_in, bytes));
         }
@@ -44,8 +45,37 @@ impl Definition {
     }
 }
 
-/// The drop-ins of a folder, sorted by their names; a folder that is not there has none.
-fn drop_ins(folder: &Path) -> Result<Vec<PathBuf>, ClosureError> {
+/// The drop-ins that apply, in the order of their names: of one name that of the most special folder, and none where
+/// that is a mask (a link to /dev/null, or empty).
+fn drop_ins(path: &Path, unit: &UnitName) -> Result<Vec<PathBuf>, ClosureError> {
+    let mut chosen = BTreeMap::new();
+    for stem in drop_in_stems(unit) {
+        for drop_in in entries(&path.with_file_name(format!("{stem}.d")))? {
+            if let Some(name) = drop_in.file_name() {
+                chosen.entry(name.to_owned()).or_insert(drop_in);
+            }
+        }
+    }
+    let mut used = Vec::new();
+    for drop_in in chosen.into_values() {
+        if !is_mask(&drop_in)? {
+            used.push(drop_in);
+        }
+    }
+    Ok(used)
+}
+
+fn is_mask(path: &Path) -> Result<bool, ClosureError> {
+    let failed = |error| ClosureError::Read { path: path.to_owned(), error };
+    let meta = fs::symlink_metadata(path).map_err(failed)?;
+    if meta.is_symlink() {
+        return Ok(fs::read_link(path).map_err(failed)? == Path::new("/dev/null"));
+    }
+    Ok(meta.is_file() && meta.len() == 0)
+}
+
+/// The `*.toml` of a folder; a folder that is not there has none.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, ClosureError> {
     let failed = |error| ClosureError::Read { path: folder.to_owned(), error };
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -58,6 +88,5 @@ fn drop_ins(folder: &Path) -> Result<Vec<PathBuf>, ClosureError> {
             paths.push(path);
         }
     }
-    paths.sort();
     Ok(paths)
 }

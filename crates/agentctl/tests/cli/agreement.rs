@@ -1,0 +1,110 @@
+//! What `sign` writes is what the manager finds when it loads: the same files by the same names, and the same programs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::Mutex;
+
+use agentd_trust::{KeyRing, Sha256Digest, VerifiedManifest, key_file, verify};
+use agentd_unit::search_path::TierKind;
+use agentd_unit::{
+    Admission, Gate, LoadState, Loader, LoaderConfig, LocalZone, SearchPath, SpecifierContext, Trusted,
+    UnitFiles, UnitName,
+};
+
+use crate::manager::{Folder, agentctl};
+
+/// A gate as the manager's: the files that are to be parsed must be exactly those that were signed.
+struct Signed {
+    ring: KeyRing,
+    admitted: Mutex<BTreeMap<UnitName, VerifiedManifest>>,
+}
+
+impl Gate for Signed {
+    fn admit(&self, files: &UnitFiles<'_>) -> Admission {
+        let Some(signature) = files.signature else {
+            return Admission::Refused("unsigned".to_owned());
+        };
+        let found: BTreeMap<String, Sha256Digest> =
+            files.files.iter().map(|file| (file.name.to_owned(), Sha256Digest::of(file.bytes))).collect();
+        let checked = verify(signature, &self.ring).and_then(|manifest| {
+            let signed = files.unit.template().unwrap_or_else(|| files.unit.clone());
+            manifest.check_unit(signed.as_str())?;
+            manifest.check_unit_files(&found)?;
+            Ok(manifest)
+        });
+        match checked {
+            Ok(manifest) => {
+                self.admitted.lock().expect("one thread").insert(files.unit.clone(), manifest);
+                Admission::Admitted
+            }
+            Err(error) => Admission::Refused(error.to_string()),
+        }
+    }
+}
+
+fn write(path: &Path, content: &str) {
+    fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+    fs::write(path, content).expect("a file");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644)).expect("its mode");
+}
+
+/// A folder of units with every kind of drop-in that applies, one that another takes the place of, and a mask.
+fn units(folder: &Path) {
+    let unit = "[Service]\nExecStart = [\"/bin/sh\", \"-c\", \"true\"]\nExecStop = [\"/bin/ls\"]\n";
+    let drop_in = |text: &str| format!("[Unit]\nDocumentation = [\"man:{text}(1)\"]\n");
+    write(&folder.join("web-agent.service.toml"), unit);
+    write(&folder.join("worker@.service.toml"), unit);
+    write(&folder.join("idle.target.toml"), "[Unit]\nDescription = \"idle\"\n");
+    write(&folder.join("web-agent.service.d/10-own.toml"), &drop_in("own"));
+    write(&folder.join("web-agent.service.d/30-both.toml"), &drop_in("special"));
+    write(&folder.join("web-.service.d/20-prefix.toml"), &drop_in("prefix"));
+    write(&folder.join("service.d/30-both.toml"), &drop_in("general"));
+    write(&folder.join("service.d/40-type.toml"), &drop_in("type"));
+    write(&folder.join("service.d/50-masked.toml"), &drop_in("masked"));
+    symlink("/dev/null", folder.join("web-agent.service.d/50-masked.toml")).expect("a link");
+    write(&folder.join("worker@.service.d/10-own.toml"), &drop_in("own"));
+}
+
+#[test]
+fn what_was_signed_is_what_the_loader_admits() {
+    let folder = Folder::new();
+    let (place, keys) = (folder.path().join("units"), folder.path().join("keys"));
+    units(&place);
+    fs::create_dir(&keys).unwrap();
+    for dir in [folder.path(), &place, &keys] {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let (place_text, keys_text) = (place.display(), keys.display());
+    let (exit, _, err) = agentctl(&folder, &format!("key generate me --out {keys_text}"));
+    assert_eq!(exit, 0, "{err}");
+    let names = ["web-agent.service", "worker@.service", "idle.target"];
+    let files = names.map(|name| format!("{place_text}/{name}.toml")).join(" ");
+    let (exit, _, err) = agentctl(&folder, &format!("sign --key {keys_text}/me.key {files}"));
+    assert_eq!(exit, 0, "{err}");
+
+    let own = key_file::own_uid().unwrap();
+    let (ring, problems) = KeyRing::load(&[keys], &[own]);
+    assert!(problems.is_empty(), "{problems:?}");
+    let gate = Signed { ring, admitted: Mutex::new(BTreeMap::new()) };
+    let mut search = SearchPath::default();
+    search.push(&place, TierKind::Units);
+    let loader = Loader::new(LoaderConfig {
+        search,
+        trusted: Trusted(vec![0, own]),
+        specifiers: SpecifierContext::system(),
+        zone: LocalZone::utc(),
+    });
+    for name in ["web-agent.service", "worker@7.service", "idle.target"] {
+        let name = UnitName::parse(name).unwrap();
+        let unit = loader.load_unit(&name, &gate);
+        assert_eq!(unit.load, LoadState::Loaded, "{name}");
+        let admitted = gate.admitted.lock().unwrap();
+        let manifest = admitted.get(&name).or_else(|| admitted.get(&name.template()?)).unwrap();
+        for program in unit.signed_files() {
+            let digest = Sha256Digest::of(&fs::read(&program).unwrap());
+            manifest.check(&program.display().to_string(), digest).unwrap();
+        }
+    }
+}
