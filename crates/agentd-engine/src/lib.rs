@@ -13,12 +13,34 @@
 //! 7. Validate a whole, then swap: [`Event::UnitsLoaded`].
 #![forbid(unsafe_code)]
 
+mod alarms;
 pub mod clock;
+mod definitions;
 pub mod effect;
 pub mod event;
+mod graph;
 pub mod ids;
+mod job;
+mod manager;
+mod order;
+mod out;
+mod processes;
+mod propagate;
+mod queue;
+mod random;
+mod reload;
+mod request;
+mod restart;
+mod service;
+mod shutdown;
+mod start;
 pub mod state;
+mod timer;
+mod timers;
+mod transaction;
+mod unit;
 pub mod view;
+mod views;
 
 pub use clock::{Boottime, Deadlines, Monotonic, Now};
 pub use effect::{Effect, JobResult, KillTarget, Level, Record, RequestError, Spawn, SpawnEnvironment};
@@ -27,75 +49,6 @@ pub use event::{
     SpawnFailureKind,
 };
 pub use ids::{EffectId, InvocationId, JobId, RequestId};
+pub use manager::{Config, Manager};
 pub use state::{ActiveState, ServiceResult};
 pub use view::{ExecStatusView, JobView, TimerView, UnitView};
-
-use std::collections::BTreeMap;
-
-use agentd_unit::{Realtime, UnitName};
-
-/// What the manager is told at birth.
-#[derive(Debug, Clone, Default)]
-pub struct Config {
-    /// Entropy for invocation ids; the same seed gives the same run.
-    pub seed: [u8; 16],
-    /// When persistent timers last fired, from earlier boots.
-    pub stamps: BTreeMap<UnitName, Realtime>,
-    /// The bound on a whole shutdown; what is left then is killed. `None`: no bound of its own.
-    pub shutdown_timeout: Option<std::time::Duration>,
-}
-
-/// The one owner of all unit state.
-pub struct Manager {
-    config: Config,
-}
-
-impl Manager {
-    /// A manager that knows no units yet.
-    #[must_use]
-    pub fn new(config: Config, now: Now) -> Self {
-        let _ = now;
-        Self { config }
-    }
-
-    /// Takes one event and pushes what follows from it, in order.
-    pub fn handle(&mut self, event: Event, now: Now, effects: &mut Vec<Effect>) {
-        let _ = (event, now, effects, &self.config);
-    }
-
-    /// When the next [`Event::Tick`] is due.
-    #[must_use]
-    pub fn deadlines(&self) -> Deadlines {
-        Deadlines::default()
-    }
-
-    /// One unit, by id or alias. Also units that are named but have no file.
-    #[must_use]
-    pub fn unit(&self, name: &UnitName) -> Option<UnitView> {
-        let _ = name;
-        None
-    }
-
-    /// All units, in the order of their names.
-    pub fn units(&self) -> impl Iterator<Item = UnitView> + '_ {
-        std::iter::empty()
-    }
-
-    /// All jobs, in the order of their numbers.
-    pub fn jobs(&self) -> impl Iterator<Item = JobView> + '_ {
-        std::iter::empty()
-    }
-
-    /// The unit that a run belongs to, while it lasts.
-    #[must_use]
-    pub fn unit_of_run(&self, run: InvocationId) -> Option<&UnitName> {
-        let _ = run;
-        None
-    }
-
-    /// Whether a shutdown is under way.
-    #[must_use]
-    pub fn is_shutting_down(&self) -> bool {
-        false
-    }
-}

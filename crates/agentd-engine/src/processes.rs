@@ -1,0 +1,111 @@
+//! What the world says of processes: matched to unit and run here, so that an old run's news changes nothing.
+
+use crate::effect::{Effect, Level};
+use crate::event::{ExitStatus, Notification, Sender, SpawnFailure};
+use crate::graph::UnitId;
+use crate::ids::{EffectId, InvocationId};
+use crate::manager::Manager;
+use crate::out::{Out, message};
+use crate::service::{Facts, Run, ServiceEvent, Who};
+
+impl Manager {
+    /// The facts of the unit whose present run this is.
+    fn present(&mut self, run: InvocationId) -> Option<(UnitId, &mut Facts)> {
+        let id = *self.runs.get(&run)?;
+        let facts = &mut self.entry_mut(id)?.service_mut()?.facts;
+        facts.run.as_ref().is_some_and(|present| present.id == run).then_some((id, facts))
+    }
+
+    fn process(&mut self, id: EffectId, run: InvocationId) -> Option<(UnitId, Who, &mut Facts)> {
+        let (unit, facts) = self.present(run)?;
+        let who = facts.run.as_ref().and_then(|run: &Run| run.who(id))?;
+        Some((unit, who, facts))
+    }
+
+    pub(crate) fn spawned(
+        &mut self,
+        id: EffectId,
+        run: InvocationId,
+        result: Result<u32, SpawnFailure>,
+        out: &mut Out<'_>,
+    ) {
+        let Some((unit, who, facts)) = self.process(id, run) else { return };
+        let event = match result {
+            Ok(pid) => {
+                facts.up(who, pid, out);
+                ServiceEvent::Up(who)
+            }
+            Err(failure) => ServiceEvent::Gone { who, outcome: facts.unspawned(who, &failure, out) },
+        };
+        self.drive(unit, event, out);
+    }
+
+    pub(crate) fn exited(&mut self, id: EffectId, run: InvocationId, status: ExitStatus, out: &mut Out<'_>) {
+        let Some((unit, who, facts)) = self.process(id, run) else { return };
+        let outcome = facts.exited(who, status, out);
+        self.drive(unit, ServiceEvent::Gone { who, outcome }, out);
+    }
+
+    pub(crate) fn emptied(&mut self, id: EffectId, run: InvocationId, out: &mut Out<'_>) {
+        let Some(unit) = self.runs.get(&run).copied() else { return };
+        let Some(service) = self.entry_mut(unit).and_then(|entry| entry.service_mut()) else { return };
+        let facts = &mut service.facts;
+        if facts.leftover.is_some_and(|leftover| leftover.run == run && leftover.awaiting == id) {
+            facts.leftover = None;
+            self.runs.remove(&run);
+            out.push(Effect::Release { run });
+            self.drive(unit, ServiceEvent::Cleared, out);
+            return;
+        }
+        let Some(present) = facts.run.as_mut().filter(|present| present.id == run) else { return };
+        if present.awaiting == Some(id) {
+            present.awaiting = None;
+            present.emptied = true;
+            self.drive(unit, ServiceEvent::Emptied, out);
+        }
+    }
+
+    pub(crate) fn oom_killed(&mut self, run: InvocationId, out: &mut Out<'_>) {
+        let Some((unit, _)) = self.present(run) else { return };
+        let name = self.name(unit);
+        let text = format!("{name}: A process of this unit has been killed by the OOM killer.");
+        out.log(Level::Warning, &name, Some(run), Some(message::OUT_OF_MEMORY), text);
+        self.drive(unit, ServiceEvent::Oom, out);
+    }
+
+    pub(crate) fn notified(
+        &mut self,
+        run: InvocationId,
+        sender: Sender,
+        notification: &Notification,
+        out: &mut Out<'_>,
+    ) {
+        let Some((unit, facts)) = self.present(run) else { return };
+        if !facts.may_notify(sender) {
+            let name = self.name(unit);
+            let text = format!(
+                "{name}: Ignored a notification, as NotifyAccess does not allow its sender {sender:?}."
+            );
+            out.log(Level::Debug, &name, Some(run), None, text);
+            return;
+        }
+        facts.note(notification, out);
+        if let Some(span) = notification.extend_timeout {
+            let least = out.now.monotonic + span;
+            if let Some(service) = self.entry_mut(unit).and_then(|entry| entry.service_mut()) {
+                service.state = service.state.extended(least);
+            }
+        }
+        self.set_alarm(unit);
+        for (said, event) in [
+            (notification.reloading, ServiceEvent::Reloading),
+            (notification.ready, ServiceEvent::Ready),
+            (notification.stopping, ServiceEvent::Stopping),
+            (notification.trigger_watchdog, ServiceEvent::Hung),
+        ] {
+            if said {
+                self.drive(unit, event, out);
+            }
+        }
+    }
+}

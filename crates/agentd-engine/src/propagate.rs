@@ -1,0 +1,372 @@
+//! What the change of one unit means for its job and for its neighbours.
+
+use agentd_unit::Unit;
+
+use crate::effect::{JobResult, Level, Monitor};
+use crate::event::JobMode;
+use crate::graph::{Relation, UnitId};
+use crate::job::{Cause, Job, JobType};
+use crate::manager::Manager;
+use crate::out::{Out, message};
+use crate::restart::SPAWN_FAILURE_FLOOR;
+use crate::service::ServiceEvent;
+use crate::state::{ActiveState, ServiceResult};
+
+const fn is_up(state: ActiveState) -> bool {
+    matches!(state, ActiveState::Active | ActiveState::Reloading)
+}
+
+const fn is_at_rest(state: ActiveState) -> bool {
+    matches!(state, ActiveState::Inactive | ActiveState::Failed)
+}
+
+impl Manager {
+    /// A unit is something else for others than before.
+    pub(crate) fn changed(&mut self, unit: UnitId, old: ActiveState, new: ActiveState, out: &mut Out<'_>) {
+        self.job_follows(unit, new, out);
+        if is_up(new) && !is_up(old) {
+            self.came_up(unit, out);
+        }
+        if is_up(old) && !is_up(new) {
+            self.bound_go_down(unit, out);
+        }
+        if is_at_rest(new) {
+            self.came_to_rest(unit, old, new, out);
+        }
+        self.timers_follow(unit, out);
+    }
+
+    /// The job of a unit ends, or looks again, as the unit changes.
+    fn job_follows(&mut self, unit: UnitId, new: ActiveState, out: &mut Out<'_>) {
+        let Some(id) = self.entry(unit).and_then(|entry| entry.job) else { return };
+        let Some(job) = self.jobs.get(&id) else { return };
+        if !job.running {
+            self.queue.insert(id);
+            return;
+        }
+        let restarting = self.entry(unit).is_some_and(|entry| entry.is_restarting());
+        let result = match (job.kind, new) {
+            (JobType::Start, ActiveState::Active | ActiveState::Reloading) => JobResult::Done,
+            (JobType::Start, ActiveState::Inactive) => JobResult::Done, // A oneshot that has done its work.
+            (JobType::Start, ActiveState::Failed) => self.failed_start(unit),
+            (JobType::Start, ActiveState::Activating) if restarting => self.failed_start(unit),
+            (JobType::Stop, ActiveState::Inactive | ActiveState::Failed) => JobResult::Done,
+            (JobType::Restart, ActiveState::Inactive | ActiveState::Failed) => {
+                self.say_stopped(unit, out);
+                self.start_again(id, out);
+                return;
+            }
+            (JobType::Reload, ActiveState::Active) => self.reload_result(unit),
+            (JobType::Reload, ActiveState::Inactive | ActiveState::Failed | ActiveState::Activating) => {
+                JobResult::Failed
+            }
+            _ => return,
+        };
+        self.finish(id, result, out);
+    }
+
+    fn failed_start(&self, unit: UnitId) -> JobResult {
+        match self.entry(unit).map(|entry| entry.result()) {
+            Some(ServiceResult::Success) => JobResult::Done,
+            Some(ServiceResult::Timeout) => JobResult::Timeout,
+            _ => JobResult::Failed,
+        }
+    }
+
+    fn reload_result(&self, unit: UnitId) -> JobResult {
+        let run = self.entry(unit).and_then(|entry| entry.service()).and_then(|s| s.facts.run.as_ref());
+        if run.is_some_and(|run| run.reload_failed) { JobResult::Failed } else { JobResult::Done }
+    }
+
+    fn say_stopped(&self, unit: UnitId, out: &mut Out<'_>) {
+        let Some(entry) = self.entry(unit) else { return };
+        let run = entry.service().and_then(|service| service.facts.last_run);
+        let text = format!("Stopped {}.", crate::unit::title(&entry.unit));
+        out.log(Level::Info, &entry.unit.name, run, Some(message::STOPPED), text);
+    }
+
+    /// Who waited for this unit to return, and whom it upholds.
+    fn came_up(&mut self, unit: UnitId, out: &mut Out<'_>) {
+        let returning: Vec<UnitId> = self
+            .graph
+            .related(unit, Relation::NEEDED_BY)
+            .filter(|other| self.entry(*other).is_some_and(|entry| entry.returns_with.contains(&unit)))
+            .collect();
+        for other in returning {
+            if let Some(entry) = self.entry_mut(other) {
+                entry.returns_with.clear();
+            }
+            if self.entry(other).is_some_and(|entry| entry.is_at_rest() && entry.job.is_none()) {
+                self.start_by_manager(other, out);
+            }
+        }
+        let upheld: Vec<UnitId> = self.graph.related(unit, Relation::UPHOLDS).collect();
+        for other in upheld {
+            self.schedule_uphold(other, out);
+        }
+        if self.is_orphan(unit) {
+            self.stop_by_manager(unit, out);
+        }
+        self.stop_if_unneeded(unit, out);
+    }
+
+    /// What it is bound to went away while it was coming up.
+    fn is_orphan(&self, unit: UnitId) -> bool {
+        self.graph
+            .related(unit, Relation::BINDS_TO)
+            .any(|other| self.entry(other).is_some_and(|e| e.is_at_rest() && e.job.is_none()))
+    }
+
+    /// Units bound to this one go down with it, and return with it.
+    fn bound_go_down(&mut self, unit: UnitId, out: &mut Out<'_>) {
+        let bound: Vec<UnitId> = self.graph.related(unit, Relation::BOUND_BY).collect();
+        for other in bound {
+            let stopping = self.job_of(other).is_some_and(JobType::takes_down);
+            if stopping || self.shutdown.is_some() || self.entry(other).is_none_or(|e| e.is_at_rest()) {
+                continue;
+            }
+            self.stop_with(other, unit, out);
+        }
+    }
+
+    /// Stops a unit and what goes down with it, because of another unit's end that nobody asked for: all of them
+    /// return when what took them down returns.
+    fn stop_with(&mut self, unit: UnitId, cause: UnitId, out: &mut Out<'_>) {
+        let by_person = self.job_of(cause) == Some(JobType::Stop);
+        self.renew_graph(out);
+        let plan = self.plan_stop(unit, Cause::Manager, JobMode::Replace);
+        let down: Vec<UnitId> = plan.jobs.keys().copied().collect();
+        self.install(plan, None, out);
+        for other in down.iter().filter(|_| !by_person) {
+            let needs = self.graph.related(*other, Relation::HARD_PULL);
+            let took_it_down: Vec<UnitId> = needs.filter(|u| *u == cause || down.contains(u)).collect();
+            if let Some(entry) = self.entry_mut(*other) {
+                entry.returns_with.extend(took_it_down);
+            }
+        }
+    }
+
+    fn came_to_rest(&mut self, unit: UnitId, old: ActiveState, new: ActiveState, out: &mut Out<'_>) {
+        if self.entry(unit).is_some_and(|entry| entry.is_at_rest() && entry.newer.is_some()) {
+            self.take_up_newest(unit);
+        }
+        if !is_at_rest(old) {
+            let result = self.entry(unit).map(|entry| entry.result());
+            match new {
+                ActiveState::Failed => self.trigger(unit, Relation::ON_FAILURE, out),
+                _ if result == Some(ServiceResult::Success) => self.trigger(unit, Relation::ON_SUCCESS, out),
+                _ => {}
+            }
+        }
+        self.schedule_uphold(unit, out);
+        let needed: Vec<UnitId> = self.graph.related(unit, Relation::HARD | Relation::SOFT_PULL).collect();
+        for other in needed {
+            self.stop_if_unneeded(other, out);
+        }
+    }
+
+    /// Starts the OnFailure or OnSuccess units of a service, once for its end.
+    fn trigger(&mut self, unit: UnitId, relation: Relation, out: &mut Out<'_>) {
+        let others: Vec<UnitId> = self.graph.related(unit, relation).collect();
+        let Some(entry) = self.entry(unit) else { return };
+        let name = entry.unit.name.clone();
+        let monitor = entry.service().and_then(|service| {
+            let facts = &service.facts;
+            Some(Monitor {
+                unit: name,
+                run: facts.last_run?,
+                result: facts.result,
+                exit_status: facts.last_status,
+                restarts: facts.restarts.count,
+            })
+        });
+        for other in others {
+            if let Some(entry) = self.entry_mut(other) {
+                entry.monitor = monitor.clone();
+            }
+            self.start_by_manager(other, out);
+        }
+    }
+
+    /// A unit that an active unit upholds is started again, after its RestartSec, when it is at rest.
+    fn schedule_uphold(&mut self, unit: UnitId, out: &mut Out<'_>) {
+        if !self.is_upheld(unit) || self.entry(unit).is_some_and(|entry| entry.uphold_at.is_some()) {
+            return;
+        }
+        let fresh = self.entry(unit).is_some_and(|entry| entry.times.inactive_exit.is_none());
+        let section = self.entry(unit).and_then(|entry| entry.unit.as_service());
+        let delay =
+            section.map_or(SPAWN_FAILURE_FLOOR, |body| body.service.restart_sec.max(SPAWN_FAILURE_FLOOR));
+        let at = if fresh { out.now.monotonic } else { out.now.monotonic + delay };
+        if let Some(entry) = self.entry_mut(unit) {
+            entry.uphold_at = Some(at);
+        }
+        self.set_alarm(unit);
+        if fresh {
+            self.uphold(unit, out);
+        }
+    }
+
+    fn is_upheld(&self, unit: UnitId) -> bool {
+        let idle = self.entry(unit).is_some_and(|e| e.is_at_rest() && e.job.is_none() && !e.is_given_up());
+        idle && self.shutdown.is_none()
+            && self
+                .graph
+                .related(unit, Relation::UPHELD_BY)
+                .any(|other| self.entry(other).is_some_and(|e| e.is_up()) && !self.is_going_down(other))
+    }
+
+    fn is_going_down(&self, unit: UnitId) -> bool {
+        self.job_of(unit) == Some(JobType::Stop)
+    }
+
+    /// The time to start an upheld unit again has come, if it is still to be upheld.
+    pub(crate) fn uphold(&mut self, unit: UnitId, out: &mut Out<'_>) {
+        let due =
+            self.entry(unit).and_then(|entry| entry.uphold_at).is_some_and(|at| at <= out.now.monotonic);
+        if !due {
+            return;
+        }
+        if let Some(entry) = self.entry_mut(unit) {
+            entry.uphold_at = None;
+        }
+        self.set_alarm(unit);
+        if !self.is_upheld(unit) {
+            return;
+        }
+        let fresh = self.entry(unit).is_some_and(|entry| entry.times.inactive_exit.is_none());
+        if !fresh && !self.admit_uphold(unit, out) {
+            return;
+        }
+        self.start_by_manager(unit, out);
+    }
+
+    /// Upholding is automatic restarting: the start limit counts it.
+    fn admit_uphold(&mut self, unit: UnitId, out: &mut Out<'_>) -> bool {
+        let Some(entry) = self.entry_mut(unit) else { return false };
+        let definition = std::sync::Arc::clone(&entry.unit);
+        let Some(service) = entry.service_mut() else { return true };
+        if service.facts.restarts.admit(&definition.unit, out.now.monotonic) {
+            return true;
+        }
+        self.give_up(unit, &definition, out);
+        false
+    }
+
+    fn give_up(&mut self, unit: UnitId, definition: &Unit, out: &mut Out<'_>) {
+        let name = &definition.name;
+        let text = format!(
+            "{name}: Start request repeated too quickly; it stays down. See 'agentctl reset-failed {name}'."
+        );
+        out.log(Level::Warning, name, None, Some(message::UNIT_FAILED), text);
+        self.set(
+            unit,
+            |entry| {
+                if let Some(service) = entry.service_mut() {
+                    service.state = crate::service::ServiceState::Failed;
+                    service.facts.result = ServiceResult::StartLimitHit;
+                }
+            },
+            out,
+        );
+    }
+
+    fn stop_if_unneeded(&mut self, unit: UnitId, out: &mut Out<'_>) {
+        let Some(entry) = self.entry(unit) else { return };
+        if !entry.unit.unit.stop_when_unneeded || entry.is_at_rest() || entry.job.is_some() {
+            return;
+        }
+        let in_use = self.graph.related(unit, Relation::IN_USE_BY).any(|other| {
+            let at_rest = self.entry(other).is_none_or(|entry| entry.is_at_rest());
+            !at_rest || self.job_of(other) == Some(JobType::Start)
+        });
+        if !in_use {
+            self.stop_by_manager(unit, out);
+        }
+    }
+
+    /// A start that nobody asked for: it gives way to everything, and says so if it cannot be.
+    pub(crate) fn start_by_manager(&mut self, unit: UnitId, out: &mut Out<'_>) -> bool {
+        if self.shutdown.is_some() {
+            return false;
+        }
+        self.renew_graph(out);
+        let plan = self.plan_start(unit, JobType::Start, Cause::Manager, JobMode::Replace);
+        let checked = plan.and_then(|plan| self.check_conflicts(&plan, JobMode::Replace).map(|()| plan));
+        match checked {
+            Ok(plan) => {
+                self.install(plan, None, out);
+                true
+            }
+            Err(error) => {
+                let name = self.name(unit);
+                out.log(Level::Notice, &name, None, None, format!("{name}: Not started now: {error}"));
+                if let Some(entry) = self.entry_mut(unit) {
+                    entry.failure = Some(error.to_string());
+                }
+                false
+            }
+        }
+    }
+
+    pub(crate) fn stop_by_manager(&mut self, unit: UnitId, out: &mut Out<'_>) {
+        self.renew_graph(out);
+        let plan = self.plan_stop(unit, Cause::Manager, JobMode::Replace);
+        self.install(plan, None, out);
+    }
+
+    /// The delay before a restart is over: it becomes a job, as every start.
+    pub(crate) fn restart_due(&mut self, unit: UnitId, out: &mut Out<'_>) {
+        let Some(service) = self.entry_mut(unit).and_then(|entry| entry.service_mut()) else { return };
+        service.facts.restarts.count += 1;
+        service.facts.restarts.step += 1;
+        let (count, run) = (service.facts.restarts.count, service.facts.last_run);
+        let name = self.name(unit);
+        let text = format!("{name}: Scheduled restart job, restart counter is at {count}.");
+        out.log(Level::Info, &name, run, Some(message::RESTART_SCHEDULED), text);
+        self.try_restart(unit, out);
+    }
+
+    /// Another job may stand in the way of a restart, such as the stop of what it needs: then it is tried again when
+    /// a job is done.
+    fn try_restart(&mut self, unit: UnitId, out: &mut Out<'_>) {
+        if self.start_by_manager(unit, out) {
+            return;
+        }
+        if self.shutdown.is_none() && self.jobs.values().any(|job| job.kind.takes_down()) {
+            self.put_off.insert(unit);
+        } else {
+            self.drive(unit, ServiceEvent::Stop, out);
+        }
+    }
+
+    /// What the end of a job leaves to do.
+    pub(crate) fn after_job(&mut self, job: &Job, out: &mut Out<'_>) {
+        let unit = job.unit;
+        let waits = self.entry(unit).and_then(|e| e.service()).is_some_and(|service| {
+            matches!(service.state, crate::service::ServiceState::AutoRestart { due: true, .. })
+        });
+        if job.kind == JobType::Start && !job.running && waits {
+            // Its turn never came, and no other will: what it needs is gone. It returns with that.
+            let returns_with = self.entry(unit).map(|entry| entry.returns_with.clone()).unwrap_or_default();
+            self.drive(unit, ServiceEvent::Stop, out);
+            if let Some(entry) = self.entry_mut(unit) {
+                entry.returns_with = returns_with;
+            }
+        }
+        let put_off = std::mem::take(&mut self.put_off);
+        for other in put_off {
+            if self.entry(other).is_some_and(|entry| entry.is_restarting() && entry.job.is_none()) {
+                self.try_restart(other, out);
+            }
+        }
+        if job.kind == JobType::Start {
+            let needed: Vec<UnitId> =
+                self.graph.related(unit, Relation::HARD | Relation::SOFT_PULL).collect();
+            for other in needed {
+                self.stop_if_unneeded(other, out);
+            }
+        }
+        self.schedule_uphold(unit, out);
+    }
+}

@@ -1,0 +1,192 @@
+//! Resurrection: which ends are followed by a new start, after what delay, and when it is enough.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use agentd_unit::{Restart, ServiceSection, UnitSection};
+
+use crate::clock::Monotonic;
+use crate::state::ServiceResult;
+
+/// The least delay after a program that could not be executed at all: `RestartSec=0` on a missing file would
+/// otherwise keep the manager busy with nothing.
+pub(crate) const SPAWN_FAILURE_FLOOR: Duration = Duration::from_millis(100);
+
+/// The least time that a service must have been up before its back-off starts from the beginning again;
+/// `RestartMaxDelaySec` if that is longer.
+pub(crate) const STABLE_AFTER: Duration = Duration::from_secs(600);
+
+/// Whether `Restart` answers this end with a new start: the table of systemd.service(5), and two lines of our own
+/// (what was not signed, and what was started too often, is for a person to look at).
+pub(crate) const fn applies(policy: Restart, result: ServiceResult) -> bool {
+    use ServiceResult as R;
+    match (policy, result) {
+        (Restart::No, _) | (_, R::Trust | R::StartLimitHit) => false,
+        (Restart::Always, _) => true,
+        (Restart::OnSuccess, result) => matches!(result, R::Success),
+        (Restart::OnFailure, result) => !matches!(result, R::Success),
+        (Restart::OnAbnormal, result) => !matches!(result, R::Success | R::ExitCode),
+        (Restart::OnAbort, result) => matches!(result, R::Signal | R::CoreDump),
+        (Restart::OnWatchdog, result) => matches!(result, R::Watchdog),
+    }
+}
+
+/// The delay before the restart of this step (0: the first), by systemd's formula: from `RestartSec` to
+/// `RestartMaxDelaySec` in `RestartSteps` steps of one factor.
+pub(crate) fn delay(service: &ServiceSection, step: u32) -> Duration {
+    let base = service.restart_sec;
+    let Some(longest) = service.restart_max_delay else { return base };
+    if step == 0 || service.restart_steps == 0 || base.is_zero() || base >= longest {
+        return base;
+    }
+    if step >= service.restart_steps {
+        return longest;
+    }
+    let factor = longest.as_secs_f64() / base.as_secs_f64();
+    let grown = base.as_secs_f64() * factor.powf(f64::from(step) / f64::from(service.restart_steps));
+    // Microseconds, as systemd counts, and never past the end of the growth.
+    Duration::from_micros((grown * 1e6) as u64).clamp(base, longest)
+}
+
+/// How often, how recently and how far apart a unit was restarted automatically.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Restarts {
+    /// Since a person last started it.
+    pub(crate) count: u32,
+    /// Where the back-off stands.
+    pub(crate) step: u32,
+    /// The automatic starts that the start limit still remembers, the oldest first.
+    recent: VecDeque<Monotonic>,
+}
+
+impl Restarts {
+    /// Whether one more automatic start at `at` stays within `StartLimitBurst` in any `StartLimitIntervalSec`. If so
+    /// it is counted.
+    pub(crate) fn admit(&mut self, unit: &UnitSection, at: Monotonic) -> bool {
+        let (interval, burst) = (unit.start_limit_interval, unit.start_limit_burst);
+        if interval.is_zero() || burst == 0 {
+            return true;
+        }
+        while self.recent.front().is_some_and(|earlier| *earlier + interval <= at) {
+            self.recent.pop_front();
+        }
+        if self.recent.len() >= burst as usize {
+            return false;
+        }
+        self.recent.push_back(at);
+        true
+    }
+
+    /// Starts the back-off anew if the service was up long enough.
+    pub(crate) fn settle(&mut self, service: &ServiceSection, up: Duration) {
+        if up >= STABLE_AFTER.max(service.restart_max_delay.unwrap_or_default()) {
+            self.step = 0;
+        }
+    }
+
+    /// Forgets everything: a person started it, or reset-failed.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restart_follows_the_table_of_systemd_service() {
+        use Restart as P;
+        use ServiceResult as R;
+        let results = [
+            R::Success,
+            R::ExitCode,
+            R::Signal,
+            R::CoreDump,
+            R::Timeout,
+            R::Watchdog,
+            R::OomKill,
+            R::Resources,
+            R::Protocol,
+            R::Trust,
+            R::StartLimitHit,
+        ];
+        for (policy, expected) in [
+            (P::No, "..........."),
+            (P::Always, "xxxxxxxxx.."),
+            (P::OnSuccess, "x.........."),
+            (P::OnFailure, ".xxxxxxxx.."),
+            (P::OnAbnormal, "..xxxxxxx.."),
+            (P::OnAbort, "..xx......."),
+            (P::OnWatchdog, ".....x....."),
+        ] {
+            let row: String = results.iter().map(|r| if applies(policy, *r) { 'x' } else { '.' }).collect();
+            assert_eq!(row, expected, "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn the_delay_grows_in_steps_from_restart_sec_to_the_longest() {
+        let ms = Duration::from_millis;
+        for (case, base, steps, longest, expected) in [
+            ("no steps", 100, 0, Some(1600), [100, 100, 100, 100, 100, 100]),
+            ("no end", 100, 4, None, [100, 100, 100, 100, 100, 100]),
+            ("four steps of two", 100, 4, Some(1600), [100, 200, 400, 800, 1600, 1600]),
+            ("one step", 100, 1, Some(700), [100, 700, 700, 700, 700, 700]),
+            ("from nothing nothing grows", 0, 4, Some(1600), [0; 6]),
+            ("the end below the start", 900, 4, Some(300), [900; 6]),
+        ] {
+            let service = ServiceSection {
+                restart_sec: ms(base),
+                restart_steps: steps,
+                restart_max_delay: longest.map(ms),
+                ..ServiceSection::default()
+            };
+            for (step, expected) in expected.into_iter().enumerate() {
+                let seen = delay(&service, step as u32);
+                let error = seen.abs_diff(ms(expected));
+                assert!(error <= Duration::from_micros(1), "{case}, step {step}: {seen:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_window_holds_more_starts_than_the_burst() {
+        let limits = UnitSection {
+            start_limit_interval: Duration::from_secs(10),
+            start_limit_burst: 2,
+            ..UnitSection::default()
+        };
+        let mut restarts = Restarts::default();
+        let admitted: Vec<u64> = (0..60)
+            .filter(|second| restarts.admit(&limits, Monotonic(Duration::from_secs(*second))))
+            .collect();
+        assert_eq!(admitted, [0, 1, 10, 11, 20, 21, 30, 31, 40, 41, 50, 51]);
+    }
+
+    #[test]
+    fn a_limit_of_zero_is_no_limit() {
+        for (interval, burst) in [(0, 5), (10, 0)] {
+            let limits = UnitSection {
+                start_limit_interval: Duration::from_secs(interval),
+                start_limit_burst: burst,
+                ..UnitSection::default()
+            };
+            let mut restarts = Restarts::default();
+            assert!((0..100).all(|_| restarts.admit(&limits, Monotonic::default())));
+        }
+    }
+
+    #[test]
+    fn a_long_life_starts_the_back_off_anew_and_a_short_one_does_not() {
+        let service = ServiceSection {
+            restart_max_delay: Some(Duration::from_secs(3600)),
+            ..ServiceSection::default()
+        };
+        for (up, step) in [(3599, 7), (3600, 0)] {
+            let mut restarts = Restarts { step: 7, ..Restarts::default() };
+            restarts.settle(&service, Duration::from_secs(up));
+            assert_eq!(restarts.step, step, "{up}");
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! The way down: stop commands, signals, the wait for the empty cgroup, and what follows an end.
+
+use std::fmt;
+
+use agentd_unit::{ExecKind, KillMode, Signal};
+
+use super::facts::Leftover;
+use super::{Facts, Run, ServiceEvent as E, ServiceState as S, Who, expired};
+use crate::clock::Monotonic;
+use crate::effect::{Effect, KillTarget, Level};
+use crate::out::{Out, message};
+use crate::restart;
+use crate::state::ServiceResult as R;
+
+type Until = Option<Monotonic>;
+
+/// Which of the two rounds of signals: before ExecStopPost or after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Stop,
+    Final,
+}
+
+impl Phase {
+    const fn sigterm(self, until: Until) -> S {
+        match self {
+            Self::Stop => S::StopSigterm { until },
+            Self::Final => S::FinalSigterm { until },
+        }
+    }
+
+    const fn sigkill(self, until: Until) -> S {
+        match self {
+            Self::Stop => S::StopSigkill { until },
+            Self::Final => S::FinalSigkill { until },
+        }
+    }
+}
+
+/// Says something about the present run.
+pub(super) fn say(facts: &Facts, level: Level, out: &mut Out<'_>, what: fmt::Arguments<'_>) {
+    if let Some(run) = &facts.run {
+        let name = &run.unit.name;
+        out.log(level, name, Some(run.id), None, format!("{name}: {what}"));
+    }
+}
+
+/// Goes down because somebody asked: no restart follows.
+pub(super) fn asked(facts: &mut Facts, go: impl FnOnce(&mut Facts) -> S) -> S {
+    if let Some(run) = &mut facts.run {
+        run.stop_asked = true;
+    }
+    go(facts)
+}
+
+/// Goes down at once because something went wrong.
+pub(super) fn fail(result: R, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    note_end(facts, out);
+    facts.worsen(result);
+    signal(facts, out)
+}
+
+/// Goes down from being up, the polite way: ExecStop first.
+pub(super) fn enter_stop(result: R, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    note_end(facts, out);
+    facts.worsen(result);
+    stop_command(0, facts, out)
+}
+
+fn stop_command(index: usize, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    if index < facts.commands(ExecKind::Stop) {
+        facts.spawn(ExecKind::Stop, index, out);
+        return S::Stop { index, until: patience(facts, out) };
+    }
+    signal(facts, out)
+}
+
+/// From when the restart delay counts, if the end of the main process does not say.
+fn note_end(facts: &mut Facts, out: &Out<'_>) {
+    if let Some(run) = &mut facts.run {
+        run.ended_at.get_or_insert(out.now.monotonic);
+    }
+}
+
+fn patience(facts: &Facts, out: &Out<'_>) -> Until {
+    facts.until(facts.section().and_then(|service| service.timeout_stop), out)
+}
+
+/// It hangs: a core dump may say why.
+pub(super) fn hung(facts: &mut Facts, out: &mut Out<'_>) -> S {
+    note_end(facts, out);
+    say(facts, Level::Error, out, format_args!("Watchdog timeout!"));
+    facts.worsen(R::Watchdog);
+    if let Some(main) = facts.run.as_ref().and_then(|run| run.main) {
+        facts.kill(KillTarget::Process(main.id), Signal::ABRT, out);
+        return S::StopWatchdog { until: patience(facts, out) };
+    }
+    signal(facts, out)
+}
+
+/// It said that it stops by itself: no signal, but no endless patience either.
+pub(super) fn announced(facts: &mut Facts, out: &mut Out<'_>) -> S {
+    facts.await_empty(out);
+    S::StopSigterm { until: patience(facts, out) }
+}
+
+/// Asks what KillMode says to ask.
+pub(super) fn signal(facts: &mut Facts, out: &mut Out<'_>) -> S {
+    terminate(Phase::Stop, facts, out)
+}
+
+fn terminate(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    let Some((main, control, signal)) = targets(facts) else { return settle(facts, out) };
+    match facts.kill_mode() {
+        KillMode::ControlGroup => facts.kill(KillTarget::All, signal, out),
+        KillMode::Mixed if main.or(control).is_none() => return kill(phase, facts, out),
+        KillMode::Mixed | KillMode::Process => {
+            for process in main.into_iter().chain(control) {
+                facts.kill(process, signal, out);
+            }
+        }
+        KillMode::None => {}
+    }
+    if facts.must_be_empty() {
+        facts.await_empty(out);
+    }
+    let state = phase.sigterm(patience(facts, out));
+    if facts.is_gone() { gone(phase, facts, out) } else { state }
+}
+
+fn targets(facts: &Facts) -> Option<(Option<KillTarget>, Option<KillTarget>, Signal)> {
+    let run = facts.run.as_ref()?;
+    let target = |process: Option<super::facts::Process>| process.map(|p| KillTarget::Process(p.id));
+    Some((target(run.main), target(run.control), facts.section()?.kill_signal))
+}
+
+/// Kills what KillMode says to kill.
+fn kill(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    kill_now(facts, out);
+    let state = phase.sigkill(patience(facts, out));
+    if facts.is_gone() { gone(phase, facts, out) } else { state }
+}
+
+fn kill_now(facts: &mut Facts, out: &mut Out<'_>) {
+    let Some(run) = &facts.run else { return };
+    match facts.kill_mode() {
+        _ if facts.must_be_empty() => {
+            out.push(Effect::KillAll { run: run.id });
+            facts.await_empty(out);
+        }
+        KillMode::ControlGroup | KillMode::Mixed | KillMode::Process | KillMode::None => {
+            let main = run.main.filter(|_| facts.kill_mode() == KillMode::Process);
+            for process in main.into_iter().chain(run.control) {
+                facts.kill(KillTarget::Process(process.id), Signal::KILL, out);
+            }
+        }
+    }
+}
+
+/// Everything dies now, without stop commands, whatever KillMode says.
+pub(super) fn force(facts: &mut Facts, out: &mut Out<'_>) -> S {
+    let Some(run) = &mut facts.run else { return S::Dead };
+    run.stop_asked = true;
+    run.forced = true;
+    if !run.spawned {
+        return settle(facts, out);
+    }
+    let run = run.id;
+    out.push(Effect::KillAll { run });
+    facts.await_empty(out);
+    if facts.is_gone() { settle(facts, out) } else { S::FinalSigkill { until: patience(facts, out) } }
+}
+
+fn gone(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    match phase {
+        Phase::Stop => stop_post_command(0, facts, out),
+        Phase::Final => settle(facts, out),
+    }
+}
+
+fn stop_post_command(index: usize, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    if index < facts.commands(ExecKind::StopPost) {
+        facts.spawn(ExecKind::StopPost, index, out);
+        return S::StopPost { index, until: patience(facts, out) };
+    }
+    if index == 0 { settle(facts, out) } else { terminate(Phase::Final, facts, out) }
+}
+
+/// `Stop`: the main process may end meanwhile; what it says counts.
+pub(super) fn stop(index: usize, until: Until, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    let state = S::Stop { index, until };
+    match event {
+        E::Gone { who: Who::Control, outcome: R::Success } => stop_command(index + 1, facts, out),
+        E::Gone { who: Who::Control, outcome } => fail(outcome, facts, out),
+        E::Gone { who: Who::Main, outcome } => {
+            facts.worsen(outcome);
+            state
+        }
+        E::Stop => asked(facts, |_| state),
+        E::Force => force(facts, out),
+        E::Oom => fail(R::OomKill, facts, out),
+        E::Tick if expired(until, out) => {
+            say(facts, Level::Warning, out, format_args!("Stopping timed out. Terminating."));
+            fail(R::Timeout, facts, out)
+        }
+        E::Start(_)
+        | E::Reload
+        | E::Up(_)
+        | E::Emptied
+        | E::Cleared
+        | E::Ready
+        | E::Reloading
+        | E::Stopping
+        | E::Hung
+        | E::Tick => state,
+    }
+}
+
+/// `StopWatchdog`: once the main process is gone, the rest is asked as in any stop.
+pub(super) fn stop_watchdog(until: Until, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    let state = S::StopWatchdog { until };
+    match event {
+        E::Gone { who: Who::Main, .. } => signal(facts, out),
+        E::Stop => asked(facts, |_| state),
+        E::Force => force(facts, out),
+        E::Tick if expired(until, out) => {
+            say(facts, Level::Warning, out, format_args!("State 'stop-watchdog' timed out. Killing."));
+            kill(Phase::Stop, facts, out)
+        }
+        E::Start(_)
+        | E::Reload
+        | E::Up(_)
+        | E::Gone { who: Who::Control, .. }
+        | E::Emptied
+        | E::Cleared
+        | E::Oom
+        | E::Ready
+        | E::Reloading
+        | E::Stopping
+        | E::Hung
+        | E::Tick => state,
+    }
+}
+
+/// `StopSigterm` and `FinalSigterm`: exits and the empty cgroup come in any order.
+pub(super) fn sigterm(phase: Phase, until: Until, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    let state = phase.sigterm(until);
+    match event {
+        E::Gone { who, outcome } => {
+            absorb(who, outcome, facts);
+            after_exit(phase, state, facts, out)
+        }
+        E::Emptied => after_exit(phase, state, facts, out),
+        E::Up(who) => {
+            signal_latecomer(who, facts, out);
+            state
+        }
+        E::Stop => asked(facts, |_| state),
+        E::Force => force(facts, out),
+        E::Oom => {
+            out_of_memory(facts);
+            state
+        }
+        E::Tick if expired(until, out) => {
+            let name = state.as_str();
+            say(facts, Level::Warning, out, format_args!("State '{name}' timed out. Killing."));
+            facts.worsen(R::Timeout);
+            kill(phase, facts, out)
+        }
+        E::Start(_) | E::Reload | E::Cleared | E::Ready | E::Reloading | E::Stopping | E::Hung | E::Tick => {
+            state
+        }
+    }
+}
+
+fn after_exit(phase: Phase, state: S, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    if facts.is_gone() {
+        return gone(phase, facts, out);
+    }
+    let processes = facts.run.as_ref().is_some_and(|run| run.main.is_some() || run.control.is_some());
+    if !processes && facts.kill_mode() == KillMode::Mixed {
+        return kill(phase, facts, out);
+    }
+    if !processes && facts.must_be_empty() {
+        facts.await_empty(out); // It was empty before a late process came and went: ask again.
+    }
+    state
+}
+
+fn absorb(who: Who, outcome: R, facts: &mut Facts) {
+    if who == Who::Main {
+        facts.worsen(outcome);
+    }
+}
+
+/// The end of a process by the OOM killer may be seen before the reason is.
+fn out_of_memory(facts: &mut Facts) {
+    if matches!(facts.result, R::Success | R::Signal) {
+        facts.result = R::OomKill;
+    }
+}
+
+/// A command whose execution was under way when the signal was sent.
+fn signal_latecomer(who: Who, facts: &Facts, out: &mut Out<'_>) {
+    let Some((main, control, signal)) = targets(facts) else { return };
+    let target = if who == Who::Main { main } else { control };
+    if let Some(target) = target.filter(|_| facts.kill_mode() != KillMode::None) {
+        facts.kill(target, signal, out);
+    }
+}
+
+/// `StopSigkill` and `FinalSigkill`: the kernel ends it in its own time.
+pub(super) fn sigkill(phase: Phase, until: Until, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    let state = phase.sigkill(until);
+    match event {
+        E::Gone { who, outcome } => {
+            absorb(who, outcome, facts);
+            after_kill(phase, state, facts, out)
+        }
+        E::Emptied => after_kill(phase, state, facts, out),
+        E::Up(_) => {
+            kill_now(facts, out);
+            state
+        }
+        E::Stop => asked(facts, |_| state),
+        E::Force => force(facts, out),
+        E::Oom => {
+            out_of_memory(facts);
+            state
+        }
+        E::Tick if expired(until, out) => {
+            say(facts, Level::Error, out, format_args!("Processes still around after SIGKILL."));
+            if let Some(run) = &mut facts.run {
+                run.unkillable = true;
+            }
+            phase.sigkill(None)
+        }
+        E::Start(_) | E::Reload | E::Cleared | E::Ready | E::Reloading | E::Stopping | E::Hung | E::Tick => {
+            state
+        }
+    }
+}
+
+fn after_kill(phase: Phase, state: S, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    if facts.is_gone() {
+        return gone(phase, facts, out);
+    }
+    if facts.must_be_empty() {
+        facts.await_empty(out);
+    }
+    state
+}
+
+/// `StopPost`.
+pub(super) fn stop_post(index: usize, until: Until, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    let state = S::StopPost { index, until };
+    match event {
+        E::Gone { who: Who::Control, outcome: R::Success } => stop_post_command(index + 1, facts, out),
+        E::Gone { who: Who::Control, outcome } => {
+            facts.worsen(outcome);
+            terminate(Phase::Final, facts, out)
+        }
+        E::Stop => asked(facts, |_| state),
+        E::Force => force(facts, out),
+        E::Oom => {
+            out_of_memory(facts);
+            terminate(Phase::Final, facts, out)
+        }
+        E::Tick if expired(until, out) => {
+            say(facts, Level::Warning, out, format_args!("State 'stop-post' timed out. Terminating."));
+            facts.worsen(R::Timeout);
+            terminate(Phase::Final, facts, out)
+        }
+        E::Start(_)
+        | E::Reload
+        | E::Up(_)
+        | E::Gone { who: Who::Main, .. }
+        | E::Emptied
+        | E::Cleared
+        | E::Ready
+        | E::Reloading
+        | E::Stopping
+        | E::Hung
+        | E::Tick => state,
+    }
+}
+
+/// The run is over: what comes next.
+pub(super) fn settle(facts: &mut Facts, out: &mut Out<'_>) -> S {
+    if facts.run.as_ref().is_some_and(|run| run.spawned) {
+        facts.await_empty(out);
+    }
+    let Some(run) = facts.run.take() else { return S::Dead };
+    match run.awaiting.filter(|_| !run.emptied) {
+        Some(awaiting) => facts.leftover = Some(Leftover { run: run.id, awaiting }),
+        None if run.spawned => out.push(Effect::Release { run: run.id }),
+        None => {}
+    }
+    facts.last_status = run.main_status;
+    say_end(facts, &run, out);
+    let Some(service) = run.unit.as_service().map(|body| &body.service) else { return S::Dead };
+    let now = out.now.monotonic;
+    if !run.stop_asked && restart::applies(service.restart, facts.result) {
+        let up = run.up_since.map_or_else(Default::default, |since| now - since);
+        facts.restarts.settle(service, up);
+        let mut delay = restart::delay(service, facts.restarts.step);
+        if run.spawn_failed {
+            delay = delay.max(restart::SPAWN_FAILURE_FLOOR);
+        }
+        let at = run.ended_at.unwrap_or(now) + delay;
+        if facts.restarts.admit(&run.unit.unit, at.max(now)) {
+            facts.restart_delay = Some(delay);
+            return S::AutoRestart { at, due: false };
+        }
+        say_limit(&run, out);
+        facts.result = R::StartLimitHit;
+    }
+    if facts.result == R::Success { S::Dead } else { S::Failed }
+}
+
+fn say_end(facts: &Facts, run: &Run, out: &mut Out<'_>) {
+    let name = &run.unit.name;
+    let (level, id, text) = match facts.result {
+        R::Success => (Level::Info, message::DEACTIVATED, format!("{name}: Deactivated successfully.")),
+        result => (Level::Warning, message::UNIT_FAILED, format!("{name}: Failed with result '{result}'.")),
+    };
+    out.log(level, name, Some(run.id), Some(id), text);
+}
+
+fn say_limit(run: &Run, out: &mut Out<'_>) {
+    let name = &run.unit.name;
+    let text = format!(
+        "{name}: Start request repeated too quickly; it stays down. See 'agentctl reset-failed {name}'."
+    );
+    out.log(Level::Warning, name, Some(run.id), Some(message::UNIT_FAILED), text);
+}

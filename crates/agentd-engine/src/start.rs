@@ -1,0 +1,196 @@
+//! What a job does to its unit once its turn has come.
+
+use std::sync::Arc;
+
+use agentd_unit::{Body, UnitName};
+
+use crate::effect::{JobResult, Level};
+use crate::graph::{Relation, UnitId};
+use crate::ids::JobId;
+use crate::job::{Cause, Job, JobType};
+use crate::manager::Manager;
+use crate::out::{Out, message};
+use crate::service::{Run, ServiceEvent, ServiceState};
+use crate::state::{ActiveState, ServiceResult};
+use crate::unit::{Core, PlainState, title};
+
+impl Manager {
+    pub(crate) fn run_start(&mut self, id: JobId, unit: UnitId, active: ActiveState, out: &mut Out<'_>) {
+        match active {
+            ActiveState::Active | ActiveState::Reloading => self.finish(id, JobResult::Done, out),
+            ActiveState::Deactivating => {} // It looks again when that is over.
+            ActiveState::Activating if self.restart_is_held(id, unit) => {}
+            ActiveState::Activating if !self.entry(unit).is_some_and(|entry| entry.is_restarting()) => {
+                self.mark_running(id);
+            }
+            ActiveState::Activating | ActiveState::Inactive | ActiveState::Failed => {
+                if let Some((cause, reason)) = self.unmet(unit, id) {
+                    self.fail_for(id, unit, cause, reason, out);
+                } else {
+                    self.begin(id, unit, out);
+                }
+            }
+        }
+    }
+
+    /// A restart that waits for its delay is hastened only by a person who asks for this very unit.
+    fn restart_is_held(&self, id: JobId, unit: UnitId) -> bool {
+        let hurry = self.jobs.get(&id).is_some_and(|job| job.hurry);
+        let state = self.entry(unit).and_then(|entry| entry.service()).map(|service| service.state);
+        matches!(state, Some(ServiceState::AutoRestart { due: false, .. })) && !hurry
+    }
+
+    /// A requirement that must be up by now and is not.
+    fn unmet(&self, unit: UnitId, id: JobId) -> Option<(UnitId, String)> {
+        if self.jobs.get(&id).is_some_and(|job| job.alone) {
+            return None;
+        }
+        let edges = self.graph.edges(unit).iter();
+        let mut must_be_up = edges.filter(|edge| {
+            let ordered = edge.relation.any(Relation::AFTER) && self.graph.stands(unit, edge.other);
+            edge.relation.any(Relation::REQUISITE) || (ordered && edge.relation.any(Relation::BINDS_TO))
+        });
+        let missing = must_be_up.find(|edge| !self.entry(edge.other).is_some_and(|entry| entry.is_up()))?;
+        Some((missing.other, format!("{} is not active", self.name(missing.other))))
+    }
+
+    fn mark_running(&mut self, id: JobId) {
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.running = true;
+        }
+    }
+
+    fn begin(&mut self, id: JobId, unit: UnitId, out: &mut Out<'_>) {
+        self.mark_running(id);
+        self.take_up_newest(unit);
+        let cause = self.jobs.get(&id).map_or(Cause::Manager, |job| job.cause);
+        let Some(entry) = self.entry_mut(unit) else { return };
+        entry.failure = None;
+        entry.returns_with.clear();
+        match &mut entry.core {
+            Core::Service(service) => {
+                if cause == Cause::Person {
+                    service.facts.restarts.forget();
+                }
+                let (definition, trigger) = (Arc::clone(&entry.unit), entry.trigger.take());
+                let run = Run::new(out.ids.run(), definition, trigger, entry.monitor.take());
+                self.runs.insert(run.id, unit);
+                self.drive(unit, ServiceEvent::Start(Box::new(run)), out);
+            }
+            Core::Timer(_) => self.start_timer(unit, out),
+            Core::Plain(_) => self.set(unit, |entry| entry.core = Core::Plain(PlainState::Active), out),
+        }
+    }
+
+    pub(crate) fn run_stop(&mut self, id: JobId, unit: UnitId, out: &mut Out<'_>) {
+        self.mark_running(id);
+        let Some(entry) = self.entry(unit) else { return };
+        if entry.is_up()
+            && let Some(service) = entry.service()
+        {
+            let (name, run) = (entry.unit.name.clone(), service.facts.last_run);
+            let text = format!("Stopping {}...", title(&entry.unit));
+            out.log(Level::Info, &name, run, Some(message::STOPPING), text);
+        }
+        self.take_down(unit, ServiceEvent::Stop, out);
+    }
+
+    /// Takes a unit down, whatever it is.
+    pub(crate) fn take_down(&mut self, unit: UnitId, event: ServiceEvent, out: &mut Out<'_>) {
+        if let Some(entry) = self.entry_mut(unit) {
+            entry.uphold_at = None;
+        }
+        match self.entry(unit).map(|entry| &entry.core) {
+            Some(Core::Service(_)) => self.drive(unit, event, out),
+            Some(Core::Timer(_)) => self.stop_timer(unit, ServiceResult::Success, out),
+            Some(Core::Plain(_)) => self.set(unit, |entry| entry.core = Core::Plain(PlainState::Dead), out),
+            None => {}
+        }
+    }
+
+    pub(crate) fn run_reload(&mut self, id: JobId, unit: UnitId, out: &mut Out<'_>) {
+        if !self.can_reload(unit) {
+            self.finish(id, JobResult::Invalid, out);
+            return;
+        }
+        self.mark_running(id);
+        self.drive(unit, ServiceEvent::Reload, out);
+    }
+
+    /// Whether the definition that a service lives by has an ExecReload.
+    pub(crate) fn can_reload(&self, unit: UnitId) -> bool {
+        let body = self.entry(unit).and_then(|entry| entry.unit.as_service());
+        body.is_some_and(|body| !body.service.exec_reload.is_empty())
+    }
+
+    /// A unit that is part of a hard cycle is failed without ever having begun.
+    pub(crate) fn fail_unstarted(&mut self, unit: UnitId, out: &mut Out<'_>) {
+        if !self.entry(unit).is_some_and(|entry| entry.active() == ActiveState::Inactive) {
+            return;
+        }
+        self.set(
+            unit,
+            |entry| match &mut entry.core {
+                Core::Service(service) => {
+                    service.state = ServiceState::Failed;
+                    service.facts.result = ServiceResult::Resources;
+                }
+                Core::Timer(timer) => timer.stop(ServiceResult::Resources),
+                Core::Plain(plain) => *plain = PlainState::Failed,
+            },
+            out,
+        );
+    }
+
+    /// SIGKILL did not end it in time: who waits for the stop is told, while the unit stays what it is.
+    pub(crate) fn unkillable(&mut self, unit: UnitId, out: &mut Out<'_>) {
+        let Some(entry) = self.entry_mut(unit) else { return };
+        let job = entry.job;
+        let Some(run) = entry.service_mut().and_then(|service| service.facts.run.as_mut()) else { return };
+        if !std::mem::take(&mut run.unkillable) {
+            return;
+        }
+        let takes_down = job.and_then(|id| self.jobs.get(&id)).is_some_and(|job| job.kind.takes_down());
+        if let Some(id) = job.filter(|_| takes_down) {
+            self.finish(id, JobResult::Timeout, out);
+        }
+    }
+
+    pub(crate) fn say_finished(&self, job: &Job, result: JobResult, out: &mut Out<'_>) {
+        let Some(entry) = self.entry(job.unit) else { return };
+        let (unit, what) = (&entry.unit, title(&entry.unit));
+        let run = entry.service().and_then(|service| service.facts.last_run);
+        let is_oneshot = entry.is_at_rest() && entry.service().is_some();
+        let (level, id, text) = match (job.kind, result) {
+            (JobType::Start, JobResult::Done) if !job.running => return, // It was up before.
+            (JobType::Start, JobResult::Done) if is_oneshot => {
+                (Level::Info, message::STARTED, format!("Finished {what}."))
+            }
+            (JobType::Start, JobResult::Done) if matches!(unit.body, Body::Target | Body::Slice) => {
+                (Level::Info, message::STARTED, format!("Reached target {what}."))
+            }
+            (JobType::Start, JobResult::Done) => (Level::Info, message::STARTED, format!("Started {what}.")),
+            (JobType::Start, JobResult::Dependency) => {
+                (Level::Warning, message::START_FAILED, format!("Dependency failed for {what}."))
+            }
+            (JobType::Start, JobResult::Failed | JobResult::Timeout) => {
+                (Level::Error, message::START_FAILED, format!("Failed to start {what}."))
+            }
+            (JobType::Stop | JobType::Restart, JobResult::Done) if job.running => {
+                (Level::Info, message::STOPPED, format!("Stopped {what}."))
+            }
+            (JobType::Stop | JobType::Restart, JobResult::Timeout) => {
+                (Level::Error, message::STOPPED, format!("Stopping {what} takes too long."))
+            }
+            _ => return,
+        };
+        out.log(level, &unit.name, run, Some(id), text);
+    }
+
+    /// A triggered start carries the name of what triggered it into its run.
+    pub(crate) fn set_trigger(&mut self, unit: UnitId, trigger: Option<UnitName>) {
+        if let Some(entry) = self.entry_mut(unit) {
+            entry.trigger = trigger;
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! One unit in the manager's table.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use agentd_unit::{Body, Realtime, Unit, UnitName};
+
+use crate::clock::{Boottime, Monotonic, Now};
+use crate::effect::Monitor;
+use crate::graph::UnitId;
+use crate::ids::JobId;
+use crate::service::{Facts, ServiceState};
+use crate::state::{ActiveState, ServiceResult};
+use crate::timer::Timer;
+
+/// A unit as people read it in messages: `web.service - The web server`.
+pub(crate) fn title(unit: &Unit) -> String {
+    match &unit.unit.description {
+        Some(description) => format!("{} - {description}", unit.name),
+        None => unit.name.to_string(),
+    }
+}
+
+/// A unit without processes of its own: a target or a slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum PlainState {
+    #[default]
+    Dead,
+    Active,
+    /// Its start was not possible (a cycle).
+    Failed,
+}
+
+/// The state of a unit by its type.
+#[derive(Debug)]
+pub(crate) enum Core {
+    Service(Box<ServiceCore>),
+    Timer(Box<Timer>),
+    Plain(PlainState),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct ServiceCore {
+    pub(crate) state: ServiceState,
+    pub(crate) facts: Facts,
+}
+
+/// When a unit last changed, for displays and for timers that count from it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Times {
+    pub(crate) active_enter: Option<Realtime>,
+    pub(crate) active_exit: Option<Realtime>,
+    pub(crate) inactive_exit: Option<Realtime>,
+    pub(crate) inactive_enter: Option<Realtime>,
+    pub(crate) state_change: Option<Realtime>,
+    /// When it was last activated, for OnUnitActiveSec.
+    pub(crate) activated: Option<Boottime>,
+    /// When it last came to rest, for OnUnitInactiveSec.
+    pub(crate) rested: Option<Boottime>,
+}
+
+impl Times {
+    /// Notes the step from one state to the next.
+    pub(crate) fn note(&mut self, old: ActiveState, new: ActiveState, now: Now) {
+        let at_rest = |state| matches!(state, ActiveState::Inactive | ActiveState::Failed);
+        let up = |state| matches!(state, ActiveState::Active | ActiveState::Reloading);
+        let at = Some(now.realtime);
+        if at_rest(old) && !at_rest(new) {
+            self.inactive_exit = at;
+            self.activated = Some(now.boottime);
+        }
+        if !at_rest(old) && at_rest(new) {
+            self.inactive_enter = at;
+            self.rested = Some(now.boottime);
+        }
+        if !up(old) && up(new) {
+            self.active_enter = at;
+        }
+        if up(old) && !up(new) {
+            self.active_exit = at;
+        }
+    }
+}
+
+/// One unit.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// The definition that it lives by.
+    pub(crate) unit: Arc<Unit>,
+    /// A newer one, for when it is down.
+    pub(crate) newer: Option<Arc<Unit>>,
+    pub(crate) core: Core,
+    /// No definition and no other unit names it any more: its place is free.
+    pub(crate) is_gone: bool,
+    pub(crate) job: Option<JobId>,
+    pub(crate) times: Times,
+    /// Why the last start was not possible.
+    pub(crate) failure: Option<String>,
+    /// It went down, or did not come up, because of these: it returns with any of them.
+    pub(crate) returns_with: BTreeSet<UnitId>,
+    /// The timer that the next start is for.
+    pub(crate) trigger: Option<UnitName>,
+    /// The unit whose end the next start is for.
+    pub(crate) monitor: Option<Monitor>,
+    /// When it is next started because an active unit upholds it.
+    pub(crate) uphold_at: Option<Monotonic>,
+}
+
+impl Entry {
+    pub(crate) fn new(unit: Arc<Unit>) -> Self {
+        let core = match &unit.body {
+            Body::Service(_) => Core::Service(Box::default()),
+            Body::Timer(_) => Core::Timer(Box::default()),
+            Body::Target | Body::Slice => Core::Plain(PlainState::Dead),
+        };
+        Self {
+            unit,
+            newer: None,
+            core,
+            is_gone: false,
+            job: None,
+            times: Times::default(),
+            failure: None,
+            returns_with: BTreeSet::new(),
+            trigger: None,
+            monitor: None,
+            uphold_at: None,
+        }
+    }
+
+    /// What the unit is for others.
+    pub(crate) fn active(&self) -> ActiveState {
+        match &self.core {
+            Core::Service(service) => service.state.active(),
+            Core::Timer(timer) => timer.active(),
+            Core::Plain(PlainState::Dead) => ActiveState::Inactive,
+            Core::Plain(PlainState::Active) => ActiveState::Active,
+            Core::Plain(PlainState::Failed) => ActiveState::Failed,
+        }
+    }
+
+    /// systemd's `SubState`.
+    pub(crate) fn sub(&self) -> &'static str {
+        match &self.core {
+            Core::Service(service) => service.state.as_str(),
+            Core::Timer(timer) => timer.state.as_str(),
+            Core::Plain(PlainState::Dead) => "dead",
+            Core::Plain(PlainState::Active) => "active",
+            Core::Plain(PlainState::Failed) => "failed",
+        }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(self.active(), ActiveState::Active | ActiveState::Reloading)
+    }
+
+    /// Nothing runs and nothing is due.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        matches!(self.active(), ActiveState::Inactive | ActiveState::Failed)
+    }
+
+    pub(crate) fn result(&self) -> ServiceResult {
+        match &self.core {
+            Core::Service(service) => service.facts.result,
+            Core::Timer(timer) => timer.result,
+            Core::Plain(_) => ServiceResult::Success,
+        }
+    }
+
+    /// It was started too often: only a person brings it back.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.active() == ActiveState::Failed && self.result() == ServiceResult::StartLimitHit
+    }
+
+    /// Down for now: the next life of the service waits for its delay or its turn.
+    pub(crate) fn is_restarting(&self) -> bool {
+        matches!(&self.core, Core::Service(service) if matches!(service.state, ServiceState::AutoRestart { .. }))
+    }
+
+    pub(crate) fn service(&self) -> Option<&ServiceCore> {
+        if let Core::Service(service) = &self.core { Some(service) } else { None }
+    }
+
+    pub(crate) fn service_mut(&mut self) -> Option<&mut ServiceCore> {
+        if let Core::Service(service) = &mut self.core { Some(service) } else { None }
+    }
+
+    /// Whether the definition can be started at all.
+    pub(crate) fn newest(&self) -> &Arc<Unit> {
+        self.newer.as_ref().unwrap_or(&self.unit)
+    }
+}

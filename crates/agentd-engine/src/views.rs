@@ -1,0 +1,70 @@
+//! Copies of the state for readers.
+
+use std::sync::Arc;
+
+use crate::definitions::triggered;
+use crate::graph::{Relation, UnitId};
+use crate::job::Job;
+use crate::manager::Manager;
+use crate::service::ServiceState;
+use crate::unit::{Core, Entry};
+use crate::view::{JobView, TimerView, UnitView};
+
+impl Manager {
+    pub(crate) fn view(&self, id: UnitId) -> Option<UnitView> {
+        let entry = self.entry(id)?;
+        let facts = entry.service().map(|service| &service.facts);
+        let run = facts.and_then(|facts| facts.run.as_ref());
+        let restart_at = match entry.service().map(|service| service.state) {
+            Some(ServiceState::AutoRestart { at, .. }) => Some(at),
+            _ => None,
+        };
+        let triggered_by = self.graph.related(id, Relation::TRIGGERED_BY).map(|timer| self.name(timer));
+        Some(UnitView {
+            unit: Arc::clone(&entry.unit),
+            changed_on_disk: entry.newer.is_some(),
+            active: entry.active(),
+            sub: entry.sub(),
+            result: entry.result(),
+            run: facts.and_then(|facts| facts.last_run),
+            main: run.and_then(|run| run.main).and_then(|main| Some((main.id, main.pid?))),
+            control: run.and_then(|run| run.control).and_then(|c| Some((c.id, c.pid?, c.kind))),
+            exec_main: facts.and_then(|facts| facts.exec_main),
+            n_restarts: facts.map_or(0, |facts| facts.restarts.count),
+            status_text: facts.and_then(|facts| facts.status_text.clone()),
+            status_errno: facts.and_then(|facts| facts.status_errno),
+            job: entry.job,
+            active_enter: entry.times.active_enter,
+            active_exit: entry.times.active_exit,
+            inactive_exit: entry.times.inactive_exit,
+            inactive_enter: entry.times.inactive_enter,
+            state_change: entry.times.state_change,
+            restart_at,
+            restart_delay: facts.and_then(|facts| facts.restart_delay).filter(|_| restart_at.is_some()),
+            timer: view_timer(entry),
+            triggered_by: triggered_by.collect(),
+            failure: entry.failure.clone(),
+        })
+    }
+
+    pub(crate) fn view_job(&self, job: &Job) -> JobView {
+        JobView {
+            id: job.id,
+            unit: self.name(job.unit),
+            kind: job.shown,
+            running: job.running,
+            waits_for: if job.running { Vec::new() } else { self.waits_for(job) },
+        }
+    }
+}
+
+fn view_timer(entry: &Entry) -> Option<TimerView> {
+    let Core::Timer(timer) = &entry.core else { return None };
+    Some(TimerView {
+        unit: triggered(&entry.unit)?,
+        next_realtime: timer.next_realtime,
+        next_boottime: timer.next_boottime,
+        last_trigger: timer.last_trigger,
+        skipped: timer.skipped,
+    })
+}
