@@ -19,6 +19,7 @@ mod config;
 mod entry;
 mod file;
 mod outbox;
+mod pipe;
 mod rate;
 mod reader;
 mod ring;
@@ -30,6 +31,7 @@ mod writer;
 
 pub use config::LogConfig;
 pub use entry::{Ending, Entry, Origin};
+pub use pipe::output_pipe;
 pub use rate::RateLimit;
 pub use store::{FollowId, LogStore};
 

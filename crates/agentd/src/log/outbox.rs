@@ -70,11 +70,13 @@ impl Outbox {
     }
 
     /// Whether lines of the unit can be taken without dropping any; if not, the reading thread is woken once
-    /// something was taken out.
-    pub(crate) fn has_room(&self, unit: &UnitName) -> bool {
+    /// something was taken out. While lines are being dropped (`dropping`), only when half of the room is free: what dropping
+    /// itself makes free does not count.
+    pub(crate) fn has_room(&self, unit: &UnitName, dropping: bool) -> bool {
         let mut state = self.lock();
         let held = state.lines.get(unit).map_or(0, Ring::bytes);
-        let room = held < UNIT_BYTES && state.bytes < TOTAL_BYTES;
+        let part = if dropping { 2 } else { 1 };
+        let room = held < UNIT_BYTES / part && state.bytes < TOTAL_BYTES / part;
         state.wanted |= !room;
         room
     }

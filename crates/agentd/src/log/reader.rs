@@ -4,7 +4,7 @@
 //! - Each pipe is read until its last writer is gone, whatever becomes of the lines.
 //! - A pipe is left unread for at most [`PATIENCE`] because the disk is behind; then its oldest lines are dropped.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ use super::entry::{self, Ending, Origin};
 use super::outbox::Outbox;
 use super::rate::{Limiter, RateLimit};
 use super::ring::Chunk;
-use super::split::{Splitter, Target};
+use super::split::{self, Splitter, Target};
 use super::stamp;
 use super::writer::Job;
 
@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Record(UnitName, Option<InvocationId>, u8, Vec<u8>),
     /// Read what is in the pipes of a run now, and end its unfinished line.
     Drain(InvocationId),
-    /// The same for all runs.
+    /// Read what is in all pipes now.
     DrainAll,
     /// Hand this on to the writing thread, after all lines so far.
     Ask(Job),
@@ -73,6 +73,10 @@ pub(crate) struct Reader {
     commands: Receiver<Command>,
     outbox: Arc<Outbox>,
     streams: HashMap<u64, Stream>,
+    /// The streams of each run.
+    runs: BTreeSet<(InvocationId, u64)>,
+    /// The streams that are not read for now.
+    paused: Vec<u64>,
     next_token: u64,
     max_line: usize,
     rate: Option<RateLimit>,
@@ -96,6 +100,8 @@ impl Reader {
             commands,
             outbox,
             streams: HashMap::new(),
+            runs: BTreeSet::new(),
+            paused: Vec::new(),
             next_token: WAKER + 1,
             max_line,
             rate,
@@ -132,7 +138,7 @@ impl Reader {
                 break;
             }
         }
-        self.drain(None);
+        self.drain_all(true);
         self.outbox.end();
     }
 
@@ -142,8 +148,8 @@ impl Reader {
             match self.commands.try_recv() {
                 Ok(Command::Attach(unit, run, pipe)) => self.attach(unit, run, pipe),
                 Ok(Command::Record(unit, run, priority, text)) => self.record(&unit, run, priority, &text),
-                Ok(Command::Drain(run)) => self.drain(Some(run)),
-                Ok(Command::DrainAll) => self.drain(None),
+                Ok(Command::Drain(run)) => self.drain_run(run),
+                Ok(Command::DrainAll) => self.drain_all(false),
                 Ok(Command::Ask(job)) => self.outbox.ask(job),
                 Err(TryRecvError::Empty) => return true,
                 Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return false,
@@ -160,6 +166,7 @@ impl Reader {
         }
         let splitter = Splitter::new(self.max_line);
         let pipe = File::from(pipe);
+        self.runs.insert((run, token));
         self.streams.insert(token, Stream { unit, run, pipe, splitter, paused: None, dropping: false });
     }
 
@@ -167,8 +174,10 @@ impl Reader {
         let stamp = stamp::format(super::now().0);
         let mut chunk = Chunk::new(run);
         for line in text.split(|b| matches!(b, b'\n' | 0)) {
-            entry::write_entry(&mut chunk.bytes, &stamp, priority, Origin::Manager, Ending::Newline, line);
-            chunk.lines += 1;
+            for (piece, ending) in split::pieces(line, self.max_line) {
+                entry::write_entry(&mut chunk.bytes, &stamp, priority, Origin::Manager, ending, piece);
+                chunk.lines += 1;
+            }
         }
         self.outbox.push(unit, chunk);
     }
@@ -176,12 +185,13 @@ impl Reader {
     /// Reads once from a pipe that has something, if its lines can be taken.
     fn read(&mut self, token: u64) {
         let Some(stream) = self.streams.get_mut(&token) else { return };
-        if self.outbox.has_room(&stream.unit) {
+        if self.outbox.has_room(&stream.unit, stream.dropping) {
             stream.dropping = false;
         } else if !stream.dropping {
             // Level-triggered: out of the set, or it would be told without end.
             if self.epoll.remove(&stream.pipe).is_ok() {
                 stream.paused = Some(Instant::now() + PATIENCE);
+                self.paused.push(token);
             }
             return;
         }
@@ -230,23 +240,38 @@ impl Reader {
         }
     }
 
-    /// Reads what is in the pipes of a run, or of all, now: no more than that, as left-over processes may write on
-    /// without end. Then ends the unfinished lines.
-    fn drain(&mut self, run: Option<InvocationId>) {
-        let wanted = |stream: &Stream| run.is_none_or(|run| stream.run == run);
-        let tokens: Vec<u64> = self.streams.iter().filter(|(_, s)| wanted(s)).map(|(t, _)| *t).collect();
+    /// Reads what is in the pipes of a run now, and ends the unfinished line.
+    fn drain_run(&mut self, run: InvocationId) {
+        let tokens: Vec<u64> = self.runs.range((run, 0)..=(run, u64::MAX)).map(|(_, token)| *token).collect();
         for token in tokens {
-            let Some(stream) = self.streams.get(&token) else { continue };
-            let unit = stream.unit.clone();
-            // Without an answer, one pipe's worth is the best guess.
-            let mut left = descriptor::bytes_ready(&stream.pipe).unwrap_or(READ_BYTES);
-            while left > 0 {
-                match self.read_some(token, left) {
-                    Ok(length) if length > 0 => left = left.saturating_sub(length),
-                    // Empty or broken: the next turn of the loop sees to it.
-                    _ => break,
-                }
+            self.drain(token, true);
+        }
+    }
+
+    fn drain_all(&mut self, finish: bool) {
+        let tokens: Vec<u64> = self.streams.keys().copied().collect();
+        for token in tokens {
+            self.drain(token, finish);
+        }
+    }
+
+    /// Reads what is in a pipe now, and no more than that, as left-over processes may write on without end.
+    fn drain(&mut self, token: u64, finish: bool) {
+        let Some(stream) = self.streams.get(&token) else { return };
+        let unit = stream.unit.clone();
+        // Without an answer, one pipe's worth is the best guess.
+        let mut left = descriptor::bytes_ready(&stream.pipe).unwrap_or(READ_BYTES);
+        loop {
+            // Once more after the last byte: an end that is there already is seen, and the pipe closed.
+            match self.read_some(token, left.clamp(1, READ_BYTES)) {
+                Ok(0) => return self.close(token),
+                Ok(length) if length < left => left -= length,
+                // All of it; or empty, or broken, which the next turn of the loop sees to.
+                Ok(_) if left > 0 => left = 0,
+                Ok(_) | Err(_) => break,
             }
+        }
+        if finish {
             self.emit(token, Splitter::finish);
             if let Some(count) = self.limiters.get_mut(&unit).and_then(Limiter::take_suppressed) {
                 self.push_suppressed(&unit, count);
@@ -258,9 +283,11 @@ impl Reader {
     fn close(&mut self, token: u64) {
         self.emit(token, Splitter::finish);
         let Some(stream) = self.streams.remove(&token) else { return };
+        self.runs.remove(&(stream.run, token));
         // Closing takes it out of the set by itself.
         drop(stream.pipe);
-        if self.streams.values().all(|other| other.unit != stream.unit)
+        if self.limiters.contains_key(&stream.unit)
+            && self.streams.values().all(|other| other.unit != stream.unit)
             && let Some(mut limiter) = self.limiters.remove(&stream.unit)
             && let Some(count) = limiter.take_suppressed()
         {
@@ -271,26 +298,36 @@ impl Reader {
     /// Reads again from pipes that were left for which there is room now, or for which there was none for too long.
     fn resume(&mut self) {
         let now = Instant::now();
-        for (token, stream) in &mut self.streams {
-            let Some(until) = stream.paused else { continue };
-            let room = self.outbox.has_room(&stream.unit);
-            if !room && now < until {
-                continue;
+        let mut paused = std::mem::take(&mut self.paused);
+        paused.retain(|token| !self.resume_one(*token, now));
+        self.paused = paused;
+    }
+
+    /// Whether the stream is in the set again, or gone.
+    fn resume_one(&mut self, token: u64, now: Instant) -> bool {
+        let Some(stream) = self.streams.get_mut(&token) else { return true };
+        let Some(until) = stream.paused else { return true };
+        let room = self.outbox.has_room(&stream.unit, false);
+        if !room && now < until {
+            return false;
+        }
+        match self.epoll.add(&stream.pipe, token) {
+            Ok(()) => {
+                stream.paused = None;
+                stream.dropping = !room;
+                true
             }
-            match self.epoll.add(&stream.pipe, *token) {
-                Ok(()) => {
-                    stream.paused = None;
-                    stream.dropping = !room;
-                }
+            Err(_) => {
                 // No memory for it now: tried again soon.
-                Err(_) => stream.paused = Some(now + PATIENCE),
+                stream.paused = Some(now + PATIENCE);
+                false
             }
         }
     }
 
     /// When the next thing is due that no descriptor tells.
     fn deadline(&self) -> Option<Instant> {
-        let paused = self.streams.values().filter_map(|s| s.paused);
+        let paused = self.paused.iter().filter_map(|token| self.streams.get(token)?.paused);
         paused.chain(self.limiters.values().filter_map(Limiter::due)).min()
     }
 
@@ -314,4 +351,57 @@ fn write_suppressed(chunk: &mut Chunk, stamp: &[u8; stamp::LENGTH], count: u64) 
     let text = format!("{count} lines suppressed by the rate limit");
     entry::write_entry(&mut chunk.bytes, stamp, 4, Origin::Manager, Ending::Newline, text.as_bytes());
     chunk.lines += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::mpsc;
+
+    use super::super::outbox::{TOTAL_BYTES, Work};
+    use super::*;
+
+    /// A disk that hangs is a writing thread that takes nothing.
+    #[test]
+    fn a_disk_that_hangs_holds_no_agent_up_and_every_line_is_held_or_counted() {
+        let waker = Arc::new(Waker::new().unwrap());
+        let outbox = Arc::new(Outbox::new(Arc::clone(&waker)));
+        let (commands, received) = mpsc::channel();
+        let reader = Reader::new(Arc::clone(&waker), received, Arc::clone(&outbox), 100, None).unwrap();
+        let thread = std::thread::spawn(move || reader.run());
+        let (mut longest, mut written, start) = (Duration::ZERO, 0_u64, Instant::now());
+        // More units than there is room for.
+        for number in 0..20 {
+            let unit = UnitName::parse(&format!("u{number}.service")).unwrap();
+            let (read, mut write) = io::pipe().unwrap();
+            commands.send(Command::Attach(unit, InvocationId(number), read.into())).unwrap();
+            waker.wake();
+            let line = [b"x".repeat(99), b"\n".to_vec()].concat();
+            for _ in 0..30_000 {
+                let before = Instant::now();
+                write.write_all(&line).unwrap();
+                longest = longest.max(before.elapsed());
+                written += 1;
+            }
+        }
+        assert!(longest < Duration::from_secs(1), "held up for {longest:?}");
+        // 20 times 200 ms of patience and 600,000 writes; not 200 ms for each 64 KiB, which would be 180 s.
+        assert!(start.elapsed() < Duration::from_secs(60), "slowed down to {:?}", start.elapsed());
+        commands.send(Command::Stop).unwrap();
+        waker.wake();
+        thread.join().unwrap();
+        let (mut held, mut counted, mut bytes) = (0, 0, 0);
+        while let Work::Write(_, mut ring) = outbox.next(None) {
+            bytes += ring.bytes();
+            while let Some(chunk) = ring.pop() {
+                held += chunk.lines;
+                counted += chunk.dropped_before;
+            }
+        }
+        assert_eq!(held + counted, written);
+        assert!(
+            counted > 0 && bytes <= TOTAL_BYTES + (256 << 10),
+            "{counted} lines counted, {bytes} bytes held"
+        );
+    }
 }

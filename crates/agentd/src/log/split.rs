@@ -129,6 +129,18 @@ impl Splitter {
     }
 }
 
+/// A line that somebody has whole, in pieces of at most `max_line` bytes.
+pub(crate) fn pieces(mut line: &[u8], max_line: usize) -> Vec<(&[u8], Ending)> {
+    let mut pieces = Vec::new();
+    while line.len() > max_line {
+        let (piece, rest) = line.split_at(character_boundary(&line[..max_line]));
+        pieces.push((piece, Ending::Continues));
+        line = rest;
+    }
+    pieces.push((line, Ending::Newline));
+    pieces
+}
+
 /// The end of the first line and what ends it.
 fn find_end(input: &[u8]) -> Option<(usize, Ending)> {
     let newline = find(b'\n', input);

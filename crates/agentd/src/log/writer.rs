@@ -24,6 +24,9 @@ const OPEN_FILES: usize = 64;
 /// How soon a write that failed is tried again, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
+/// Why lines are missing where no write has failed.
+const BEHIND: &str = "the disk was behind";
+
 /// Takes the answer to a read.
 pub(crate) type Reply = Box<dyn FnOnce(io::Result<Vec<Entry>>) + Send>;
 /// Takes what follows.
@@ -96,7 +99,8 @@ impl Writer {
 
     fn take(&mut self, unit: &UnitName, lines: Ring) {
         let log = self.units.entry(unit.clone()).or_default();
-        follow(&mut log.followers, &lines);
+        let why = log.failure.as_ref().map_or(BEHIND, |failure| &failure.reason);
+        follow(&mut log.followers, &lines, why);
         log.held.append(lines);
         let failing = log.failure.is_some();
         if failing {
@@ -188,7 +192,7 @@ impl Writer {
         let Some(log) = self.units.get_mut(unit) else { return Ok(()) };
         let Some(file) = log.file.as_mut() else { return Ok(()) };
         if chunk.dropped_before > 0 {
-            let why = log.failure.as_ref().map_or("the disk was behind", |failure| &failure.reason);
+            let why = log.failure.as_ref().map_or(BEHIND, |failure| &failure.reason);
             file.append(chunk.run, &mut &gap(chunk.dropped_before, why)[..])?;
             chunk.dropped_before = 0;
         }
@@ -280,9 +284,8 @@ impl Writer {
         let last = last.min(super::MAX_READ);
         let mut held = Vec::new();
         if let Some(log) = self.units.get(unit) {
-            for chunk in log.held.parts() {
-                held.extend(entry::entries(&chunk.bytes, chunk.run));
-            }
+            let why = log.failure.as_ref().map_or(BEHIND, |failure| &failure.reason);
+            held.extend(log.held.parts().flat_map(|chunk| told(chunk, why)));
         }
         held.drain(..held.len().saturating_sub(last));
         let path = file::path_of(&self.config.dir, unit);
@@ -293,16 +296,23 @@ impl Writer {
 }
 
 /// Gives new lines to those who follow the unit.
-fn follow(followers: &mut [(FollowId, Sink)], lines: &Ring) {
+fn follow(followers: &mut [(FollowId, Sink)], lines: &Ring, why: &str) {
     if followers.is_empty() {
         return;
     }
     for chunk in lines.parts() {
-        let entries = entry::entries(&chunk.bytes, chunk.run);
+        let entries = told(chunk, why);
         for (_, sink) in &mut *followers {
             sink(entries.clone());
         }
     }
+}
+
+/// The entries of a chunk, after what tells of the gap before it.
+fn told(chunk: &Chunk, why: &str) -> Vec<Entry> {
+    let mut lines = if chunk.dropped_before > 0 { gap(chunk.dropped_before, why) } else { Vec::new() };
+    lines.extend_from_slice(&chunk.bytes);
+    entry::entries(&lines, chunk.run)
 }
 
 /// The line that stands where lines are missing.
