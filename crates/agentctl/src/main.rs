@@ -9,9 +9,9 @@ mod client;
 mod context;
 mod exit;
 mod print;
+mod report;
 mod verbs;
 
-use std::error::Error;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
@@ -19,8 +19,8 @@ use clap::Parser;
 
 use crate::args::{Cli, KeyVerb, Verb};
 use crate::context::Context;
-use crate::exit::{Exit, Failure, Outcome};
-use crate::print::one_line;
+use crate::exit::{Exit, Outcome};
+use crate::report::with_causes;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -72,29 +72,5 @@ fn run(cli: &Cli, out: &mut impl Write) -> Outcome {
         },
         Verb::Sign(sign) => verbs::sign::sign(context, sign, out),
         Verb::Verify(verify) => verbs::verify::verify(context, verify, out),
-    }
-}
-
-/// An error with its causes, on one line: what, because of what.
-pub(crate) fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    one_line(&text).into_owned()
-}
-
-/// Tells about one unit of several, so that the others go on.
-pub(crate) fn complain(what: &str, error: &dyn Error) {
-    eprintln!("{what}: {}", with_causes(error));
-}
-
-/// An error that concerns one unit: the connection itself being gone concerns all and ends the verb.
-pub(crate) fn only_this_unit(error: client::ClientError) -> Result<agentd_protocol::CallError, Failure> {
-    match error {
-        client::ClientError::Call(error) => Ok(error),
-        other => Err(Failure::Client(other)),
     }
 }

@@ -13,7 +13,7 @@ use crate::client::{ANSWER, ClientError, RELOAD};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::print::{json, one_line};
-use crate::{complain, only_this_unit};
+use crate::report::{complain, only_this_unit};
 
 /// `agentctl kill [-s SIGNAL] [--kill-whom WHOM] UNIT…`.
 pub(crate) fn kill(context: &Context, kill: &Kill) -> Outcome {

@@ -9,8 +9,8 @@ use agentd_unit::UnitName;
 use crate::client::{ANSWER, ClientError};
 use crate::context::Context;
 use crate::exit::{Exit, Outcome};
-use crate::only_this_unit;
 use crate::print::{Style, json, one_line, plain};
+use crate::report::only_this_unit;
 
 /// `agentctl cat UNIT…`.
 pub(crate) fn cat(context: &Context, units: &[UnitName], out: &mut impl Write) -> Outcome {

@@ -14,8 +14,8 @@ use crate::args::Jobs;
 use crate::client::{ANSWER, Client, ClientError};
 use crate::context::{Context, properties};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::only_this_unit;
 use crate::print::{json, one_line};
+use crate::report::only_this_unit;
 
 /// How many units are asked for at once, each over a connection of its own; managers bound their clients.
 const TOGETHER: usize = 16;

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::print::table::{Cell, Table};
 use crate::print::{json, one_line};
-use crate::with_causes;
+use crate::report::with_causes;
 
 /// Where a machine's keys are, highest first.
 const FOLDERS: [&str; 2] = ["/etc/agentd/keys", "/usr/lib/agentd/keys"];

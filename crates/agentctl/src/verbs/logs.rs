@@ -11,11 +11,11 @@ use agentd_unit::UnitName;
 
 use crate::args::Logs;
 use crate::client::{ANSWER, Client, ClientError};
-use crate::complain;
 use crate::context::{Context, last_lines};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::print::time::Clock;
 use crate::print::{json_line, one_line};
+use crate::report::complain;
 
 mod journal;
 

@@ -152,7 +152,7 @@ pub(crate) fn version(context: &Context, out: &mut impl Write) -> Outcome {
     writeln!(out, "agentctl {agentctl}")?;
     match answer {
         Ok(status) => writeln!(out, "agentd {}", one_line(&status.version))?,
-        Err(error) => writeln!(out, "agentd: {}", crate::with_causes(&error))?,
+        Err(error) => writeln!(out, "agentd: {}", crate::report::with_causes(&error))?,
     }
     Ok(Exit::Done)
 }

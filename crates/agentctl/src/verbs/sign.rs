@@ -1,5 +1,6 @@
 //! `sign`: writes `UNIT-FILE.sig` over a unit file and everything that it runs. No manager is needed.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use crate::args::Sign;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::print::{json, plain};
-use crate::with_causes;
+use crate::report::with_causes;
 
 /// What `sign` and `verify` print for each file with `-o json`.
 #[derive(Debug, Serialize)]
@@ -29,6 +30,20 @@ pub(crate) struct Report {
     pub(crate) key_ids: Vec<String>,
     /// Why not.
     pub(crate) error: Option<String>,
+}
+
+impl Report {
+    /// What came of one file.
+    pub(crate) fn of<E: Display>(file: &Path, result: Result<Vec<KeyId>, E>) -> Self {
+        let file = file.to_owned();
+        match result {
+            Ok(ids) => {
+                let key_ids = ids.iter().map(KeyId::to_string).collect();
+                Self { file, ok: true, key_ids, error: None }
+            }
+            Err(error) => Self { file, ok: false, key_ids: Vec::new(), error: Some(error.to_string()) },
+        }
+    }
 }
 
 /// Why a unit file was not signed.
@@ -50,11 +65,7 @@ pub(crate) fn sign(context: &Context, arguments: &Sign, out: &mut impl Write) ->
         .map_err(|error| Failure::Other { exit: Exit::Failed, message: with_causes(&error) })?;
     let mut reports = Vec::new();
     for file in &arguments.files {
-        let (ok, key_ids, error) = match sign_one(file, &arguments.root, &key) {
-            Ok(ids) => (true, ids.iter().map(KeyId::to_string).collect(), None),
-            Err(error) => (false, Vec::new(), Some(error.to_string())),
-        };
-        reports.push(Report { file: file.clone(), ok, key_ids, error });
+        reports.push(Report::of(file, sign_one(file, &arguments.root, &key)));
     }
     if context.is_json() {
         json(&reports, out)?;

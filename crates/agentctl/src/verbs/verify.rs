@@ -13,7 +13,7 @@ use crate::args::Verify;
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::print::{json, one_line};
-use crate::with_causes;
+use crate::report::with_causes;
 
 /// Why a unit file does not hold.
 #[derive(Debug, thiserror::Error)]
@@ -36,11 +36,7 @@ pub(crate) fn verify(context: &Context, arguments: &Verify, out: &mut impl Write
     }
     let mut reports = Vec::new();
     for file in &arguments.files {
-        let (ok, key_ids, error) = match verify_one(file, &arguments.root, &ring) {
-            Ok(ids) => (true, ids.iter().map(KeyId::to_string).collect(), None),
-            Err(error) => (false, Vec::new(), Some(error.to_string())),
-        };
-        reports.push(Report { file: file.clone(), ok, key_ids, error });
+        reports.push(Report::of(file, verify_one(file, &arguments.root, &ring)));
     }
     if context.is_json() {
         json(&reports, out)?;

@@ -15,9 +15,9 @@ use crate::client::{ANSWER, Client};
 use crate::context::{Context, properties};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::print::json;
+use crate::report::{complain, only_this_unit};
 use crate::verbs::logs;
 use crate::verbs::query::is_unknown;
-use crate::{complain, only_this_unit};
 
 /// All that the page of a unit shows; with `-o json` it is printed as it is.
 #[derive(Debug, Serialize)]
