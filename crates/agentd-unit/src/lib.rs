@@ -14,6 +14,7 @@ mod draft;
 pub mod escape;
 pub mod exec;
 pub mod loader;
+mod moment;
 pub mod name;
 mod parse;
 pub mod schema;

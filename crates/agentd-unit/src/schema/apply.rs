@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use super::{Setting, Slot};
 use crate::assignment::{Raw, Value};
+use crate::calendar::CalendarSpec;
+use crate::cron::CronSpec;
 use crate::diagnostic::nearest;
 use crate::draft::Draft;
 use crate::exec::ExecKind;
@@ -166,6 +168,18 @@ pub(crate) fn apply(setting: &Setting, value: &Value, draft: &mut Draft, cx: &mu
             }
             Ok(trigger(span))
         }),
+        Slot::Calendars => {
+            let zone = cx.context.zone;
+            triggers(value, &mut draft.timer, cx, "a calendar expression", |text| {
+                CalendarSpec::parse(text, zone).map(TimerTrigger::Calendar)
+            });
+        }
+        Slot::Crons => {
+            let zone = cx.context.zone;
+            triggers(value, &mut draft.timer, cx, "a cron expression", |text| {
+                CronSpec::parse(text, zone).map(TimerTrigger::Cron)
+            });
+        }
         Slot::Capabilities(field) => capabilities(field(draft), value, cx),
     }
 }

@@ -65,6 +65,10 @@ pub(crate) enum Slot {
     CpuQuota(Field<Option<u64>>),
     /// Spans after which a timer fires; the second field: whether zero makes sense.
     Triggers(fn(Duration) -> TimerTrigger, bool),
+    /// Calendar expressions at which a timer fires.
+    Calendars,
+    /// Cron expressions at which a timer fires.
+    Crons,
     /// A set of capabilities; `None` in the field: never set.
     Capabilities(Field<Option<u64>>),
 }
@@ -96,6 +100,8 @@ impl Slot {
             Self::Tasks(_) => "number, percentage or \"infinity\"",
             Self::CpuQuota(_) => "percentage",
             Self::Triggers(..) => "span of time, or a list of them",
+            Self::Calendars => "calendar expression, or a list of them",
+            Self::Crons => "cron expression, or a list of them",
             Self::Capabilities(_) => "list of capabilities",
         }
     }

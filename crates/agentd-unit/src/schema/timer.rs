@@ -30,6 +30,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         Slot::Triggers(TimerTrigger::UnitInactive, false),
         "Fires so long after its unit last ended, again and again.",
     ),
+    Setting::new("OnCalendar", Slot::Calendars, "Fires at these times, as systemd.time(7) writes them."),
+    Setting::new("Cron", Slot::Crons, "Fires at these times, as crontab(5) writes them."),
     Setting::new(
         "Unit",
         Slot::UnitName(|d| &mut d.timer.unit),
