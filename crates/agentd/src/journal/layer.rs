@@ -45,6 +45,7 @@ impl Hub {
             taps.push(Tap { level, substitute: false, queue });
         }
         if let Some(kmsg) = config.kmsg {
+            unthrottle_kmsg();
             let queue = Queue::start("log-kmsg", KernelLog(kmsg))?;
             taps.push(Tap { level, substitute: true, queue });
         }
@@ -74,6 +75,17 @@ impl Hub {
                 tap.queue.push(Arc::clone(&message));
             }
         }
+    }
+}
+
+/// Without being told, the kernel drops all but ten lines in five seconds that one process writes to its log. An init
+/// has more to say, printk_devkmsg in the kernel's admin-guide/sysctl/kernel.
+fn unthrottle_kmsg() {
+    if std::process::id() == 1
+        && let Err(error) = std::fs::write("/proc/sys/kernel/printk_devkmsg", "on")
+    {
+        // In a container it may be read-only; the outlet then says less, and the others say all.
+        tracing::debug!(%error, "the kernel's log stays limited to ten lines in five seconds");
     }
 }
 

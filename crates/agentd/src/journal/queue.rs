@@ -14,16 +14,23 @@ use std::time::{Duration, Instant};
 use super::level::LogLevel;
 use super::message::Message;
 
-/// The most messages that wait for one outlet, and the most memory they take: enough for the boot of a machine with a
-/// thousand units whose journal comes last.
-const MAX_MESSAGES: usize = 8192;
-const MAX_BYTES: usize = 4 << 20;
+/// How much waits for one outlet.
+#[derive(Debug, Clone, Copy)]
+struct Bound {
+    messages: usize,
+    bytes: usize,
+}
+
+/// For an outlet that may be there soon: the boot of a machine with a thousand units whose journal comes last.
+const HOPEFUL: Bound = Bound { messages: 8192, bytes: 4 << 20 };
+/// For one that has not been there for long, and may never be.
+const RESIGNED: Bound = Bound { messages: 256, bytes: 256 << 10 };
 
 /// A refused message is offered again after this, then twice this, and so on …
 const FIRST_RETRY: Duration = Duration::from_millis(50);
-/// … this often: for about a minute and a half. After that only a new message makes a new attempt, so that a machine
+/// … this often: for about half a minute. After that only a new message makes a new attempt, so that a machine
 /// without a journal is not woken for it for ever.
-const RETRIES: u32 = 11;
+const RETRIES: u32 = 9;
 /// How long after an attempt a new message may make the next.
 const SPACING: Duration = Duration::from_secs(1);
 
@@ -51,7 +58,21 @@ struct State {
     busy: bool,
     /// An attempt is wanted now.
     poked: bool,
+    /// The outlet has taken nothing for long.
+    resigned: bool,
     ended: bool,
+}
+
+impl State {
+    /// Drops the oldest messages that are too many.
+    fn trim(&mut self) {
+        let bound = if self.resigned { RESIGNED } else { HOPEFUL };
+        while self.waiting.len() > bound.messages || self.bytes > bound.bytes {
+            let Some(oldest) = self.waiting.pop_front() else { return };
+            self.bytes -= oldest.bytes();
+            self.dropped += 1;
+        }
+    }
 }
 
 #[derive(Default)]
@@ -86,11 +107,7 @@ impl Queue {
         let mut state = self.shared.lock();
         state.bytes += message.bytes();
         state.waiting.push_back(message);
-        while state.waiting.len() > MAX_MESSAGES || state.bytes > MAX_BYTES {
-            let Some(oldest) = state.waiting.pop_front() else { break };
-            state.bytes -= oldest.bytes();
-            state.dropped += 1;
-        }
+        state.trim();
         self.shared.changed.notify_one();
     }
 
@@ -127,7 +144,10 @@ fn run(shared: &Shared, mut outlet: impl Outlet) {
     while let Some(message) = next(shared) {
         for attempt in 1.. {
             match outlet.deliver(&message) {
-                Ok(()) => break,
+                Ok(()) => {
+                    shared.lock().resigned = false;
+                    break;
+                }
                 Err(Refusal::Later) => {}
                 Err(Refusal::Never(error)) => {
                     // Once: the next message will fare no better, and the other outlets have it.
@@ -173,6 +193,10 @@ fn wait(shared: &Shared, attempt: u32) -> bool {
     let start = Instant::now();
     let due = (attempt <= RETRIES).then(|| start + FIRST_RETRY * (1 << (attempt - 1)));
     let mut state = shared.lock();
+    if due.is_none() && !std::mem::replace(&mut state.resigned, true) {
+        state.trim();
+        state.waiting.shrink_to_fit();
+    }
     let seen = state.waiting.len() as u64 + state.dropped;
     loop {
         if std::mem::take(&mut state.poked) {
@@ -195,5 +219,66 @@ fn wait(shared: &Shared, attempt: u32) -> bool {
                 shared.changed.wait_timeout(state, until - now).unwrap_or_else(PoisonError::into_inner).0
             }
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// An outlet that takes nothing until it is opened.
+    struct Gate {
+        open: mpsc::Receiver<()>,
+        is_open: bool,
+        taken: mpsc::Sender<String>,
+    }
+
+    impl Outlet for Gate {
+        fn deliver(&mut self, message: &Message) -> Result<(), Refusal> {
+            self.is_open |= self.open.try_recv().is_ok();
+            if !self.is_open {
+                return Err(Refusal::Later);
+            }
+            self.taken.send(message.text.clone()).map_err(|_| Refusal::Later)
+        }
+    }
+
+    fn gate() -> (mpsc::Sender<()>, mpsc::Receiver<String>, Gate) {
+        let (opener, open) = mpsc::channel();
+        let (taken, takes) = mpsc::channel();
+        (opener, takes, Gate { open, is_open: false, taken })
+    }
+
+    fn message(number: usize) -> Arc<Message> {
+        Arc::new(Message::own(LogLevel::Info, number.to_string()))
+    }
+
+    #[test]
+    fn an_outlet_that_stays_away_costs_little_memory_and_nothing_is_lost_uncounted() {
+        let (opener, takes, gate) = gate();
+        let queue = Queue::start("test", gate).unwrap();
+        (0..2000).for_each(|number| queue.push(message(number)));
+        // Each poke is an attempt, so that the half minute of them is over at once.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !queue.shared.lock().resigned {
+            assert!(Instant::now() < deadline);
+            queue.poke();
+            thread::yield_now();
+        }
+        queue.push(message(2000));
+        assert!(queue.shared.lock().waiting.len() <= RESIGNED.messages);
+        opener.send(()).unwrap();
+        assert!(queue.flush(deadline));
+        let taken: Vec<String> = takes.try_iter().collect();
+        let dropped = 2001 - RESIGNED.messages - 1;
+        assert_eq!(
+            taken[..2],
+            ["0".to_owned(), format!("{dropped} messages of agentd were dropped before this one")]
+        );
+        let rest: Vec<String> = (2001 - RESIGNED.messages..2001).map(|n| n.to_string()).collect();
+        assert_eq!(taken[2..], rest);
+        assert!(!queue.shared.lock().resigned, "and there is room again");
     }
 }
