@@ -1,5 +1,6 @@
 //! How fast the embedded log takes lines: `log_throughput [LINES]`, 5 million lines of 100 bytes by default, each one
 //! write of another process. Prints, beside it, the same lines into a reader that throws them away: the floor.
+#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::io::{Read, Write};

@@ -34,7 +34,7 @@ pub(crate) struct Hub {
 impl Hub {
     pub(crate) fn start(config: JournalConfig) -> io::Result<Self> {
         let journald_is_up = Arc::new(AtomicBool::new(false));
-        let mut taps = Vec::new();
+        let (mut taps, mut first) = (Vec::new(), None);
         let level = config.level;
         if let Some(out) = config.stderr {
             let queue = Queue::start("log-stderr", Stream::stamped(out))?;
@@ -45,7 +45,7 @@ impl Hub {
             taps.push(Tap { level, substitute: false, queue });
         }
         if let Some(kmsg) = config.kmsg {
-            unthrottle_kmsg();
+            first = unthrottle_kmsg();
             let queue = Queue::start("log-kmsg", KernelLog(kmsg))?;
             taps.push(Tap { level, substitute: true, queue });
         }
@@ -53,7 +53,11 @@ impl Hub {
             let outlet = Journald::new(path, config.user, Arc::clone(&journald_is_up));
             taps.push(Tap { level, substitute: false, queue: Queue::start("log-journald", outlet)? });
         }
-        Ok(Self { level, journald_is_up, taps })
+        let hub = Self { level, journald_is_up, taps };
+        if let Some(message) = first {
+            hub.push(message);
+        }
+        Ok(hub)
     }
 
     pub(crate) fn taps(&self) -> impl Iterator<Item = &Tap> {
@@ -79,14 +83,15 @@ impl Hub {
 }
 
 /// Without being told, the kernel drops all but ten lines in five seconds that one process writes to its log. An init
-/// has more to say, printk_devkmsg in the kernel's admin-guide/sysctl/kernel.
-fn unthrottle_kmsg() {
-    if std::process::id() == 1
-        && let Err(error) = std::fs::write("/proc/sys/kernel/printk_devkmsg", "on")
-    {
-        // In a container it may be read-only; the outlet then says less, and the others say all.
-        tracing::debug!(%error, "the kernel's log stays limited to ten lines in five seconds");
+/// has more to say, printk_devkmsg in the kernel's admin-guide/sysctl/kernel. Returns what there is to say of it.
+fn unthrottle_kmsg() -> Option<Message> {
+    if std::process::id() != 1 {
+        return None;
     }
+    // In a container it may be read-only; the kernel's log then says less, and the other outlets say all.
+    let error = std::fs::write("/proc/sys/kernel/printk_devkmsg", "on").err()?;
+    let text = format!("the kernel's log takes only ten lines in five seconds: printk_devkmsg: {error}");
+    Some(Message::own(LogLevel::Debug, text))
 }
 
 /// Takes every event. Spans are no concern of it: what is said about a unit names the unit itself.
