@@ -137,7 +137,7 @@ pub fn mounts() -> io::Result<Vec<PathBuf>> {
 }
 
 /// Undoes the kernel's octal escapes for space, tab, newline and backslash.
-fn unescape(field: &str) -> String {
+pub(crate) fn unescape(field: &str) -> String {
     let mut out = String::with_capacity(field.len());
     let mut rest = field;
     while let Some(at) = rest.find('\\') {

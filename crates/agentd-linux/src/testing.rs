@@ -8,9 +8,13 @@ pub(crate) struct TempDir(PathBuf);
 
 impl TempDir {
     pub(crate) fn new() -> Self {
+        Self::in_folder(&std::env::temp_dir())
+    }
+
+    pub(crate) fn in_folder(folder: &Path) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("agentd-linux-{}-{number}", std::process::id()));
+        let path = folder.join(format!(".agentd-linux-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
         Self(path)
     }

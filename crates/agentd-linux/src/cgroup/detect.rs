@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::mount::unescape;
 use crate::signal::is_gone;
 
 /// How the machine mounts its cgroups.
@@ -50,27 +51,6 @@ fn parse_mountinfo(text: &str) -> Option<Mount> {
     }
     let layout = if v1 { Layout::Hybrid } else { Layout::Unified };
     found.map(|(path, root)| Mount { path: PathBuf::from(path), root, layout })
-}
-
-/// Space, tab, newline and backslash stand as octal escapes.
-pub(crate) fn unescape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('\\') {
-        out.push_str(before);
-        match after.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(code) => {
-                out.push(char::from(code));
-                rest = after.get(3..).unwrap_or("");
-            }
-            None => {
-                out.push('\\');
-                rest = after;
-            }
-        }
-    }
-    out.push_str(rest);
-    out
 }
 
 /// The cgroup v2 path of a process, such as `/system.slice/redis.service`, as seen from our cgroup namespace. It
@@ -139,15 +119,6 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(parse_cgroup(text).as_deref(), path, "{text}");
-        }
-    }
-
-    #[test]
-    fn escapes_are_undone_and_the_rest_is_kept() {
-        for (text, plain) in
-            [("a\\040b", "a b"), ("a\\134b", "a\\b"), ("a\\x", "a\\x"), ("\\", "\\"), ("ä", "ä")]
-        {
-            assert_eq!(unescape(text), plain);
         }
     }
 
