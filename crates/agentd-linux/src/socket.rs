@@ -1,9 +1,9 @@
 //! Unix sockets of the manager's own: binding them safely, and who is at the other end. unix(7).
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -31,7 +31,7 @@ pub struct Peer {
 ///
 /// # Errors
 /// None that a connected stream can have.
-pub fn peer(stream: &UnixStream) -> io::Result<Peer> {
+pub fn peer(stream: &impl AsFd) -> io::Result<Peer> {
     let who = getsockopt(stream, PeerCredentials)?;
     let pid = u32::try_from(who.pid()).unwrap_or(0);
     Ok(Peer { pid, uid: who.uid(), gid: who.gid(), pidfd: peer_pidfd(stream) })
@@ -41,13 +41,14 @@ pub fn peer(stream: &UnixStream) -> io::Result<Peer> {
 const SO_PEERPIDFD: libc::c_int = 77;
 
 /// None on older kernels and where the peer was reaped already.
-fn peer_pidfd(stream: &UnixStream) -> Option<PidFd> {
+fn peer_pidfd(stream: &impl AsFd) -> Option<PidFd> {
     let mut fd: RawFd = -1;
     let mut length = size_of::<RawFd>() as libc::socklen_t;
     let (value, length) = ((&raw mut fd).cast(), &raw mut length);
     // SAFETY: the call writes at most `length` bytes, one int, to the live local.
-    let result =
-        unsafe { libc::getsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, SO_PEERPIDFD, value, length) };
+    let result = unsafe {
+        libc::getsockopt(stream.as_fd().as_raw_fd(), libc::SOL_SOCKET, SO_PEERPIDFD, value, length)
+    };
     if result != 0 || fd < 0 {
         return None;
     }

@@ -29,3 +29,6 @@ pub use notify::{NotifyError, NotifyMessage};
 pub use request::{Method, Request, method};
 pub use unit::UnitProperties;
 pub use words::{ActiveState, JobMode, JobResult, KillWhom, LoadState, ShutdownKind, TrustState};
+
+/// What every reply's value is: the bound that generic code over replies needs.
+pub use serde::Serialize;
