@@ -14,6 +14,7 @@ mod draft;
 pub mod escape;
 pub mod exec;
 pub mod loader;
+mod manager;
 mod moment;
 pub mod name;
 mod parse;
@@ -36,6 +37,7 @@ pub use exec::{ExecCommand, ExecKind};
 pub use loader::{
     Admission, Gate, LoadReport, Loader, LoaderConfig, OpenGate, Problem, Trusted, UnitFile, UnitFiles,
 };
+pub use manager::ManagerSettings;
 pub use name::{UnitName, UnitNameError, UnitType};
 pub use parse::{ParseContext, Parsed, parse_unit};
 pub use search_path::{Scope, SearchPath};

@@ -170,7 +170,7 @@ impl ServiceBody {
     /// Where a Python module lies: the `.py` file itself, or for a dotted name the package (`package.module`: the
     /// folder `package`) or the file (`module`: `module.py`) below the first folder of `PYTHONPATH`, else below
     /// `WorkingDirectory`, else below `/`.
-    fn module_file(&self, module: &str) -> PathBuf {
+    pub fn module_file(&self, module: &str) -> PathBuf {
         if module.starts_with('/') {
             return PathBuf::from(module);
         }

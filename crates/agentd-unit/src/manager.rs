@@ -1,0 +1,102 @@
+//! `agentd.toml`: the manager's own settings, in the same language and with the same diagnostics as units.
+
+use std::sync::Arc;
+
+use crate::assignment::{Assignment, Raw};
+use crate::diagnostic::{Diagnostic, quote};
+use crate::source::SourceFile;
+use crate::toml_front;
+
+/// The section of the file.
+const SECTION: &str = "Manager";
+
+/// What a setting is kept in.
+type Slot = fn(&mut ManagerSettings) -> &mut Option<String>;
+
+/// The keys, with where each is kept.
+const KEYS: [(&str, Slot); 2] = [("Trust", |s| &mut s.trust), ("LogLevel", |s| &mut s.log_level)];
+
+/// `[Manager]`. The words are checked by whoever knows them, with the place in `places`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ManagerSettings {
+    /// `Trust`: enforce, warn or off.
+    pub trust: Option<String>,
+    /// `LogLevel`: a word or number of syslog(3).
+    pub log_level: Option<String>,
+}
+
+impl ManagerSettings {
+    /// Reads the file's text. Unknown sections and keys are errors; keys and sections that begin with `X-` are left
+    /// alone.
+    #[must_use]
+    pub fn parse(source: &Arc<SourceFile>) -> (Self, Vec<Diagnostic>) {
+        let (read, mut diagnostics) = toml_front::read(source);
+        let mut settings = Self::default();
+        for section in
+            read.sections.iter().filter(|name| name.text != SECTION && !name.text.starts_with("X-"))
+        {
+            let message = format!("there is no section [{}]", quote(&section.text));
+            let help = "the manager's settings stand in [Manager]".to_owned();
+            diagnostics.push(Diagnostic::error(source, section.span.clone(), message).with_help(help));
+        }
+        for assignment in
+            read.assignments.iter().filter(|a| a.section == SECTION && !a.key.text.starts_with("X-"))
+        {
+            if let Err(diagnostic) = settings.take(source, assignment) {
+                diagnostics.push(diagnostic);
+            }
+        }
+        (settings, diagnostics)
+    }
+
+    fn take(&mut self, source: &Arc<SourceFile>, assignment: &Assignment) -> Result<(), Diagnostic> {
+        let key = &assignment.key;
+        let Some((_, slot)) = KEYS.iter().find(|(name, _)| *name == key.text) else {
+            let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
+            let message = format!("[Manager] has no setting {}", quote(&key.text));
+            let help = format!("the settings are {}", names.join(", "));
+            return Err(Diagnostic::error(source, key.span.clone(), message).with_help(help));
+        };
+        match &assignment.value.raw {
+            Raw::Text(text) => *slot(self) = Some(text.clone()),
+            Raw::Integer(number) => *slot(self) = Some(number.to_string()),
+            _ => {
+                let message =
+                    format!("[Manager] {}: is {}, not a string", key.text, assignment.value.shape());
+                return Err(Diagnostic::error(source, assignment.value.span.clone(), message));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> (ManagerSettings, Vec<String>) {
+        let source = Arc::new(SourceFile::new(std::path::Path::new("/etc/agentd/agentd.toml"), text));
+        let (settings, diagnostics) = ManagerSettings::parse(&source);
+        (settings, diagnostics.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn each_setting_is_read() {
+        let (settings, errors) = parse("[Manager]\nTrust = \"warn\"\nLogLevel = 7\nX-Note = \"mine\"\n");
+        assert_eq!(errors, [""; 0]);
+        assert_eq!((settings.trust.as_deref(), settings.log_level.as_deref()), (Some("warn"), Some("7")));
+    }
+
+    #[test]
+    fn what_is_no_setting_is_told_with_its_place() {
+        for (text, place) in [
+            ("[Manager]\nTrsut = \"warn\"\n", ":2:1:"),
+            ("[Service]\n", ":1:"),
+            ("[Manager]\nTrust = [1]\n", ":2:9:"),
+            ("[Manager\n", ":1:"),
+        ] {
+            let (_, errors) = parse(text);
+            assert!(errors.len() == 1 && errors[0].contains(place), "{text}: {errors:?}");
+        }
+    }
+}
