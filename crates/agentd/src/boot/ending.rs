@@ -1,0 +1,100 @@
+//! The last steps of a manager: what is left is killed, file systems are written out and unmounted, the machine ends.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use agentd_engine::ShutdownKind;
+use agentd_linux::{machine, mount, reap};
+
+use crate::config::Mode;
+use crate::journal::Journal;
+use crate::world::World;
+
+/// How long processes outside of all units have between SIGTERM and SIGKILL, and how long we wait for the last of
+/// them: systemd's DefaultTimeoutStopSec is far longer, but units had their time already.
+const STRAGGLERS: Duration = Duration::from_secs(5);
+
+const SIGKILL: i32 = 9;
+const SIGTERM: i32 = 15;
+const SIGCONT: i32 = 18;
+
+/// How long the logs may take to be written out.
+const FLUSH: Duration = Duration::from_secs(3);
+
+/// Ends as asked. Returns for managers that are no init of a machine, and where the kernel refuses.
+pub fn end(kind: ShutdownKind, mut world: World, journal: &Journal) -> ExitCode {
+    let mode = world.config.mode;
+    if mode.is_pid1() {
+        kill_stragglers();
+    }
+    if world.log.take().is_some_and(|log| !log.stop(FLUSH)) {
+        tracing::warn!("the log of the agents' output could not be written out in time");
+    }
+    if let Some(cgroups) = world.cgroups.take() {
+        cgroups.leave();
+    }
+    remove_sockets(&world);
+    // Stamps on their way are written before the state is closed.
+    drop(world);
+    let code = match kind {
+        ShutdownKind::Exit(code) => ExitCode::from(code),
+        ShutdownKind::Poweroff | ShutdownKind::Reboot | ShutdownKind::Halt => ExitCode::SUCCESS,
+    };
+    if mode != Mode::Init {
+        journal.flush(FLUSH);
+        return code;
+    }
+    let end = match kind {
+        ShutdownKind::Reboot => machine::End::Reboot,
+        ShutdownKind::Halt => machine::End::Halt,
+        // An init of a machine that exits would be a kernel panic.
+        ShutdownKind::Poweroff | ShutdownKind::Exit(_) => machine::End::Poweroff,
+    };
+    tracing::info!("{}", farewell(end));
+    journal.flush(FLUSH);
+    for (device, error) in mount::swap_off() {
+        tracing::warn!(%error, "swap on {} is still in use", device.display());
+    }
+    machine::sync();
+    for (point, error) in mount::unmount_all() {
+        tracing::warn!(%error, "{} is still mounted", point.display());
+    }
+    machine::sync();
+    let error = machine::end(end);
+    tracing::error!(%error, "the machine cannot be ended; exiting instead");
+    journal.flush(FLUSH);
+    code
+}
+
+const fn farewell(end: machine::End) -> &'static str {
+    match end {
+        machine::End::Poweroff => "Powering off.",
+        machine::End::Reboot => "Rebooting.",
+        machine::End::Halt => "Halting.",
+    }
+}
+
+/// Ends every process that is left, politely first.
+fn kill_stragglers() {
+    for signals in [[SIGTERM, SIGCONT].as_slice(), &[SIGKILL]] {
+        for signal in signals {
+            if let Err(error) = reap::signal_everyone(*signal) {
+                tracing::warn!(%error, "the last processes cannot be signalled");
+            }
+        }
+        match reap::reap_all_within(STRAGGLERS) {
+            Ok(true) => return,
+            Ok(false) => tracing::warn!("processes are left that do not end"),
+            Err(error) => tracing::warn!(%error, "the last processes cannot be waited for"),
+        }
+    }
+}
+
+/// Our sockets lead nowhere now.
+fn remove_sockets(world: &World) {
+    for path in [world.config.folders.control_socket(), world.config.folders.notify_socket()] {
+        if let Err(error) = std::fs::remove_file(&path) {
+            tracing::debug!(%error, "{} cannot be removed", path.display());
+        }
+    }
+}

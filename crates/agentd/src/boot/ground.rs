@@ -1,0 +1,168 @@
+//! The ground that every manager stands on: its folders, the lock against a second manager, cgroups, keys, sockets.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use agentd_linux::cgroup::{CgroupRoot, Place};
+use agentd_trust::KeyRing;
+
+use crate::config::{Config, Mode};
+
+/// Why a manager cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum GroundError {
+    /// A folder cannot be used.
+    #[error("{} cannot be {step}: {source}", path.display())]
+    Folder {
+        /// The folder or file.
+        path: PathBuf,
+        /// What was tried.
+        step: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Somebody else could put things there.
+    #[error("{} belongs to user {owner} or can be written by others; remove it or name another folder", path.display())]
+    Unsafe {
+        /// The folder.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+    },
+    /// There is a manager already.
+    #[error("another agentd (pid {pid}) uses {}; stop it with 'agentctl exit', or use another --runtime-dir", path.display())]
+    Running {
+        /// The lock.
+        path: PathBuf,
+        /// Who holds it.
+        pid: String,
+    },
+}
+
+fn failed(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> GroundError {
+    let path = path.to_owned();
+    move |source| GroundError::Folder { path, step, source }
+}
+
+/// Makes the runtime folder, 0755, and checks that nobody else can write there.
+///
+/// # Errors
+/// It cannot be made, or is not ours alone.
+pub fn runtime_folder(path: &Path, uid: u32) -> Result<(), GroundError> {
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(failed("made", path))?;
+    let meta = fs::symlink_metadata(path).map_err(failed("looked at", path))?;
+    let ours = meta.uid() == uid || meta.uid() == 0;
+    if !meta.is_dir() || !ours || meta.permissions().mode() & 0o022 != 0 {
+        return Err(GroundError::Unsafe { path: path.to_owned(), owner: meta.uid() });
+    }
+    Ok(())
+}
+
+/// Takes the lock of the runtime folder, for as long as the file is held.
+///
+/// # Errors
+/// Another manager holds it; its pid stands in the error.
+pub fn lock(path: &Path) -> Result<File, GroundError> {
+    let mut options = File::options();
+    let mut file = options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(failed("opened", path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            file.read_to_string(&mut pid).map_err(failed("read", path))?;
+            return Err(GroundError::Running { path: path.to_owned(), pid: pid.trim().to_owned() });
+        }
+        Err(TryLockError::Error(error)) => return Err(failed("locked", path)(error)),
+    }
+    file.set_len(0).map_err(failed("written", path))?;
+    writeln!(file, "{}", std::process::id()).map_err(failed("written", path))?;
+    Ok(file)
+}
+
+/// Our part of the cgroup tree, or the sentences that say what cannot be done without it.
+pub fn cgroups(mode: Mode) -> (Option<CgroupRoot>, Vec<String>) {
+    let place = if mode.is_pid1() { Place::Whole } else { Place::Folder("agentd") };
+    match CgroupRoot::set_up(place) {
+        Ok(root) => {
+            let missing =
+                root.problems().iter().map(|problem| crate::perform::plan::chain(problem)).collect();
+            (Some(root), missing)
+        }
+        Err(error) => {
+            let why = format!(
+                "no cgroups for units, so no limits and no accounting: {}",
+                crate::perform::plan::chain(&error)
+            );
+            (None, vec![why])
+        }
+    }
+}
+
+/// The keys of the folders; what is wrong with one is told and hides no other.
+#[must_use]
+pub fn keys(config: &Config, uid: u32) -> KeyRing {
+    let owners = if uid == 0 { vec![0] } else { vec![0, uid] };
+    let (ring, problems) = KeyRing::load(&config.keys, &owners);
+    for problem in problems {
+        tracing::warn!("a key is not used: {}", crate::perform::plan::chain(&problem));
+    }
+    ring
+}
+
+/// Physical memory in bytes and the largest number of tasks, for limits in percent. 0 where the kernel does not say.
+#[must_use]
+pub fn machine_size() -> (u64, u64) {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kilobytes = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kilobytes = kilobytes.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    let tasks = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"]
+        .iter()
+        .filter_map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok())
+        .min();
+    (kilobytes.unwrap_or(0).saturating_mul(1024), tasks.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("agentd-ground-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_second_manager_is_told_of_the_first() {
+        let path = scratch("lock").join("lock");
+        let held = lock(&path).unwrap();
+        let error = lock(&path).unwrap_err();
+        assert!(error.to_string().contains(&format!("pid {}", std::process::id())), "{error}");
+        drop(held);
+        assert!(lock(&path).is_ok(), "a lock that nobody holds does not block");
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_is_refused() {
+        let path = scratch("open");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        let uid = fs::metadata(&path).unwrap().uid();
+        assert!(matches!(runtime_folder(&path, uid), Err(GroundError::Unsafe { .. })));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(runtime_folder(&path, uid).is_ok());
+    }
+
+    #[test]
+    fn the_machine_has_a_size() {
+        let (memory, tasks) = machine_size();
+        assert!(memory > 1 << 20 && tasks > 100);
+    }
+}

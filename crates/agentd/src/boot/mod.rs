@@ -1,0 +1,287 @@
+//! From the first instruction to the main loop, and from its end to the last one.
+
+pub mod cmdline;
+pub mod ending;
+pub mod ground;
+pub mod machine;
+
+use std::fs::File;
+use std::io;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use agentd_engine::Manager;
+use agentd_linux::rlimit;
+use agentd_linux::signal::{self, SignalFd};
+use agentd_linux::spawn::{Features, Spawner};
+use agentd_linux::timer::Clocks;
+use agentd_linux::user::Accounts;
+use agentd_linux::{notify::NotifySocket, reap};
+use agentd_state::StateDir;
+use agentd_trust::Policy;
+use agentd_unit::UnitName;
+use tokio::sync::mpsc;
+
+use crate::config::{Config, Mode, UserEnvironment, folders};
+use crate::control::access::Owner;
+use crate::control::peers;
+use crate::control::server::Server;
+use crate::daemon::Daemon;
+use crate::journal::{self, Journal, JournalConfig, LogLevel};
+use crate::log::{LogConfig, LogStore};
+use crate::options::Options;
+use crate::perform::plan::chain;
+use crate::perform::runs::Runs;
+use crate::perform::trust::Trust;
+use crate::units::Loading;
+use crate::watch::groups::Watches;
+use crate::watch::{Sources, signals};
+use crate::world::{self, World};
+
+/// How many requests wait for the main loop before clients wait for each other.
+const REQUESTS: usize = 256;
+
+/// The first thing in main: signals that would end us wait until they are read.
+///
+/// # Errors
+/// None that valid numbers can have.
+pub fn hold_signals() -> io::Result<()> {
+    signal::reset_inherited()?;
+    signal::block(&signals::WATCHED)
+}
+
+/// Supervises until a shutdown has stopped everything; the code to exit with.
+#[must_use]
+pub fn run(options: Options, pid1: bool) -> ExitCode {
+    let mut report = machine::Report::default();
+    if pid1 {
+        machine::mount_all(&mut report);
+    }
+    let mode = mode(&options, pid1);
+    let cmdline = if mode == Mode::Init { kernel_command_line() } else { cmdline::CommandLine::default() };
+    let config = match config(mode, &options, &cmdline) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("agentd: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let journal = match start_journal(&config) {
+        Ok(journal) => journal,
+        Err(error) => {
+            eprintln!("agentd: logging cannot be started: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if pid1 {
+        machine::set_up(&mut report, mode == Mode::Container);
+    }
+    tell(&config, &report, &cmdline);
+    match supervise(config) {
+        Ok((kind, world)) => ending::end(kind, world, &journal),
+        Err(error) => {
+            tracing::error!("agentd cannot start: {}", chain(error.as_ref()));
+            journal.flush(std::time::Duration::from_secs(1));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn mode(options: &Options, pid1: bool) -> Mode {
+    match (options.user, pid1) {
+        (true, false) => Mode::User,
+        (_, true) if agentd_linux::machine::container().is_some() => Mode::Container,
+        (_, true) => Mode::Init,
+        (false, false) => Mode::Subreaper,
+    }
+}
+
+fn kernel_command_line() -> cmdline::CommandLine {
+    match std::fs::read_to_string("/proc/cmdline") {
+        Ok(text) => cmdline::CommandLine::parse(&text),
+        Err(error) => cmdline::CommandLine {
+            problems: vec![format!("/proc/cmdline cannot be read: {error}")],
+            ..cmdline::CommandLine::default()
+        },
+    }
+}
+
+/// What the files, the kernel and the command line say, the later winning.
+fn config(
+    mode: Mode,
+    options: &Options,
+    cmdline: &cmdline::CommandLine,
+) -> Result<Config, Box<dyn std::error::Error>> {
+    let folders = folders(mode, options, &UserEnvironment::read())?;
+    let file =
+        crate::manager_file::read(mode, &std::env::vars().collect(), agentd_trust::key_file::own_uid()?)?;
+    let default_trust = if mode.is_pid1() || options.production { Policy::Enforce } else { Policy::Warn };
+    let mut keys = options.keys.clone();
+    keys.extend(["/etc/agentd/keys".into(), "/usr/lib/agentd/keys".into()]);
+    let mut unit_path = options.unit_path.clone();
+    unit_path.extend(cmdline.unit_path.iter().cloned());
+    Ok(Config {
+        mode,
+        folders,
+        trust: options.trust.or(cmdline.trust).or(file.trust).unwrap_or(default_trust),
+        production: options.production,
+        keys,
+        unit_path,
+        unit: match options.unit.clone().or_else(|| cmdline.unit.clone()) {
+            Some(unit) => unit,
+            None => UnitName::parse("default.target")?,
+        },
+        log_level: options.log_level.or(cmdline.log_level).or(file.log_level).unwrap_or_default(),
+        quiet: cmdline.quiet,
+        journal_streams: mode != Mode::User,
+    })
+}
+
+/// An init speaks on the console and into the kernel's log; others on standard error. All speak to journald when it
+/// is there.
+fn start_journal(config: &Config) -> io::Result<Journal> {
+    let mut outlets = JournalConfig {
+        level: config.log_level,
+        user: config.mode == Mode::User,
+        journald: Some(journal::JOURNALD_SOCKET.into()),
+        ..JournalConfig::default()
+    };
+    if config.mode == Mode::Init {
+        let least = if config.quiet { LogLevel::Warning } else { LogLevel::Info };
+        outlets.console = console().map(|console| (least, console));
+        outlets.kmsg = agentd_linux::kmsg::Kmsg::open("/dev/kmsg".as_ref()).ok();
+    } else {
+        outlets.stderr = Some(Box::new(io::stderr()));
+    }
+    journal::init(outlets)
+}
+
+/// The console, without making it the terminal that we can be interrupted from.
+fn console() -> Option<Box<dyn io::Write + Send>> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = File::options();
+    let file = options.write(true).custom_flags(agentd_linux::open::NOCTTY).open("/dev/console").ok()?;
+    Some(Box::new(file))
+}
+
+fn tell(config: &Config, report: &machine::Report, cmdline: &cmdline::CommandLine) {
+    tracing::info!(
+        "agentd {} starts as {} (trust policy {})",
+        env!("CARGO_PKG_VERSION"),
+        config.mode.as_str(),
+        config.trust
+    );
+    for line in &report.done {
+        tracing::debug!("{line}");
+    }
+    for line in &report.skipped {
+        tracing::warn!("{line}");
+    }
+    for problem in &cmdline.problems {
+        tracing::warn!("kernel command line: {problem}");
+    }
+}
+
+type Boxed = Box<dyn std::error::Error>;
+
+/// Builds the world, runs the main loop on this thread, and hands the world back when all is stopped.
+fn supervise(config: Config) -> Result<(agentd_engine::ShutdownKind, World), Boxed> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async {
+        let signals = SignalFd::new(&signals::WATCHED)?;
+        let uid = agentd_trust::key_file::own_uid()?;
+        ground::runtime_folder(&config.folders.runtime, uid)?;
+        let lock = ground::lock(&config.folders.lock())?;
+        if !config.mode.is_pid1() {
+            reap::become_subreaper()?;
+        }
+        let notify = NotifySocket::bind(&config.folders.notify_socket())?;
+        let world = build_world(config, uid, lock)?;
+        let sources =
+            Sources::new(signals, notify, world.watches.descriptor()?, world.loading.descriptor()?)?;
+        let (to_loop, requests) = mpsc::channel(REQUESTS);
+        let mut control =
+            Server::new(world.config.folders.control_socket(), Rc::new(peers::identify), to_loop);
+        control.listen()?;
+        let seed = seed()?;
+        let engine = agentd_engine::Config {
+            seed,
+            stamps: world::stamps(&world.state),
+            shutdown_timeout: Some(SHUTDOWN_TIMEOUT),
+        };
+        let manager = Manager::new(engine, world.now);
+        Ok(Daemon::new(manager, world, sources, requests, control).run().await)
+    })
+}
+
+/// What a whole shutdown may take before what is left is killed: systemd's default for its own (DefaultTimeoutStopSec
+/// twice), as each unit has its own bound below it.
+const SHUTDOWN_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(180);
+
+/// Randomness for invocation ids, random(4).
+fn seed() -> io::Result<[u8; 16]> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/uuid")?;
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    u128::from_str_radix(&digits, 16).map(u128::to_be_bytes).map_err(io::Error::other)
+}
+
+fn build_world(config: Config, uid: u32, lock: File) -> Result<World, Boxed> {
+    let (state, problems) = StateDir::open(&config.folders.state)?;
+    for problem in problems {
+        tracing::warn!("{problem}");
+    }
+    let state = Arc::new(state);
+    let nofile = rlimit::raise_nofile()?;
+    let (cgroups, missing) = ground::cgroups(config.mode);
+    for line in &missing {
+        tracing::warn!("{line}");
+    }
+    let owners = if uid == 0 { vec![0] } else { vec![0, uid] };
+    let trust = Trust {
+        policy: config.trust,
+        ring: ground::keys(&config, uid),
+        owners,
+        copies: config.folders.runtime.join("exec"),
+        by_descriptor: Features::probe().execveat_names,
+    };
+    let accounts = Accounts::default();
+    let clocks = Clocks::now()?;
+    let (machine_memory, machine_tasks) = ground::machine_size();
+    let watches = if cgroups.is_some() { Watches::new()? } else { Watches::default() };
+    Ok(World {
+        now: world::now(&clocks),
+        started: world::now(&clocks).realtime,
+        scratch: Vec::new(),
+        runs: Runs::default(),
+        replies: crate::control::replies::Replies::default(),
+        trust,
+        log: Some(LogStore::start(LogConfig::new(&config.folders.log))?),
+        followers: Vec::new(),
+        stamps: world::stamp_writer(Arc::clone(&state)),
+        state,
+        spawner: Spawner::new()?,
+        cgroups,
+        watches,
+        owner: Owner { uid, group: accounts.group("agentd").ok() },
+        rlimits: vec![nofile],
+        loading: Loading::new(&config, uid, &accounts)?,
+        ending: None,
+        first_request: None,
+        booted: false,
+        orphans: 0,
+        children_left: false,
+        reopen_control: false,
+        dump: false,
+        problems: Vec::new(),
+        missing,
+        machine_memory,
+        machine_tasks,
+        oom_score_adjust: None,
+        kit_written: false,
+        accounts,
+        lock,
+        config,
+    })
+}

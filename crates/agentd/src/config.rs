@@ -1,0 +1,163 @@
+//! How this manager runs: folders, policy and defaults, put together from the command line, the kernel's and
+//! `agentd.toml`.
+
+use std::path::{Path, PathBuf};
+
+use agentd_trust::Policy;
+use agentd_unit::UnitName;
+
+use crate::journal::LogLevel;
+use crate::options::Options;
+
+/// What kind of manager this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// PID 1 of a machine.
+    Init,
+    /// PID 1 of a container.
+    Container,
+    /// An ordinary process of root's that adopts its orphans.
+    Subreaper,
+    /// The manager of one user.
+    User,
+}
+
+impl Mode {
+    /// Whether it is PID 1.
+    #[must_use]
+    pub const fn is_pid1(self) -> bool {
+        matches!(self, Self::Init | Self::Container)
+    }
+
+    /// The word for messages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Init => "init",
+            Self::Container => "container init",
+            Self::Subreaper => "subreaper",
+            Self::User => "user",
+        }
+    }
+}
+
+/// The folders that a manager works in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folders {
+    /// Sockets and state that a reboot forgets: `/run/agentd`.
+    pub runtime: PathBuf,
+    /// State that survives a reboot: `/var/lib/agentd`.
+    pub state: PathBuf,
+    /// Output of agents: `/var/log/agentd`.
+    pub log: PathBuf,
+    /// Above units' `StateDirectory`: `/var/lib`, or the user's state home.
+    pub units_state: PathBuf,
+}
+
+impl Folders {
+    /// The socket that agentctl speaks to.
+    #[must_use]
+    pub fn control_socket(&self) -> PathBuf {
+        self.runtime.join("control.sock")
+    }
+
+    /// The socket for sd_notify(3).
+    #[must_use]
+    pub fn notify_socket(&self) -> PathBuf {
+        self.runtime.join("notify")
+    }
+
+    /// The lock that tells a second manager of the first.
+    #[must_use]
+    pub fn lock(&self) -> PathBuf {
+        self.runtime.join("lock")
+    }
+}
+
+/// Why there is no usable set of folders.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A user manager without a place for its sockets.
+    #[error("XDG_RUNTIME_DIR is not set; name a folder with --runtime-dir")]
+    NoRuntimeDir,
+    /// A user manager without a home.
+    #[error("neither HOME nor XDG_STATE_HOME is set; name folders with --state-dir and --log-dir")]
+    NoHome,
+    /// Something that production does not allow.
+    #[error("{0} is for development and is refused in production")]
+    Development(&'static str),
+}
+
+/// Everything that is fixed for the life of the manager.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// What kind of manager.
+    pub mode: Mode,
+    /// Where it works.
+    pub folders: Folders,
+    /// What may run.
+    pub trust: Policy,
+    /// Whether development switches are refused.
+    pub production: bool,
+    /// Folders of public keys, highest first.
+    pub keys: Vec<PathBuf>,
+    /// Folders above all tiers, highest first.
+    pub unit_path: Vec<PathBuf>,
+    /// The unit that is started first.
+    pub unit: UnitName,
+    /// How much is logged.
+    pub log_level: LogLevel,
+    /// Whether the console gets warnings only.
+    pub quiet: bool,
+    /// Whether output of agents goes to journald where it is there; a user manager's goes to the embedded log.
+    pub journal_streams: bool,
+}
+
+/// The environment variables that a user manager's folders come from.
+#[derive(Debug, Clone, Default)]
+pub struct UserEnvironment {
+    /// `HOME`.
+    pub home: Option<PathBuf>,
+    /// `XDG_RUNTIME_DIR`.
+    pub runtime: Option<PathBuf>,
+    /// `XDG_STATE_HOME`.
+    pub state: Option<PathBuf>,
+}
+
+impl UserEnvironment {
+    /// Reads them from the process's environment; empty and relative values count as unset (XDG base directories).
+    #[must_use]
+    pub fn read() -> Self {
+        let read = |key| std::env::var_os(key).map(PathBuf::from).filter(|path: &PathBuf| path.is_absolute());
+        Self { home: read("HOME"), runtime: read("XDG_RUNTIME_DIR"), state: read("XDG_STATE_HOME") }
+    }
+}
+
+/// The folders of a mode, with what the command line names instead.
+///
+/// # Errors
+/// A user manager whose environment names none.
+pub fn folders(mode: Mode, options: &Options, env: &UserEnvironment) -> Result<Folders, ConfigError> {
+    if mode == Mode::User {
+        let state_home =
+            env.state.clone().or_else(|| env.home.as_ref().map(|home| home.join(".local/state")));
+        let runtime = match (&options.runtime_dir, &env.runtime) {
+            (Some(dir), _) => dir.clone(),
+            (None, Some(dir)) => dir.join("agentd"),
+            (None, None) => return Err(ConfigError::NoRuntimeDir),
+        };
+        let below = |name: &str| state_home.as_ref().map(|home| home.join(name)).ok_or(ConfigError::NoHome);
+        let state = options.state_dir.clone().map_or_else(|| below("agentd"), Ok)?;
+        let log = options.log_dir.clone().map_or_else(|| below("agentd/log"), Ok)?;
+        let units_state = state_home.unwrap_or_else(|| state.join("units"));
+        return Ok(Folders { runtime, state, log, units_state });
+    }
+    let or =
+        |given: &Option<PathBuf>, default: &str| given.clone().unwrap_or_else(|| Path::new(default).into());
+    Ok(Folders {
+        runtime: or(&options.runtime_dir, "/run/agentd"),
+        state: or(&options.state_dir, "/var/lib/agentd"),
+        log: or(&options.log_dir, "/var/log/agentd"),
+        units_state: "/var/lib".into(),
+    })
+}

@@ -1,0 +1,231 @@
+//! One request: read and answered at once, or made an event whose answer comes later.
+
+use std::collections::{HashMap, VecDeque};
+
+use agentd_engine::{
+    Event, JobId, JobKind, JobMode, JobView, KillWhom, Manager, Request as EngineRequest, ShutdownKind,
+    UnitView,
+};
+use agentd_protocol::introspect::InfoReply;
+use agentd_protocol::manager::{
+    Empty, JobRequest, KillRequest, ListJobsReply, ListTimersReply, ListUnitsReply, ListUnitsRequest,
+    ShutdownRequest,
+};
+use agentd_protocol::unit::{GetReply, UnitRequest};
+use agentd_protocol::{CallError, Request};
+use agentd_unit::{Signal, UnitName};
+
+use super::{Inbound, access, continued, last, view};
+use crate::world::World;
+
+/// How many units stand in one reply of a stream: about 250 KiB, well below the bound on a frame.
+const PAGE: usize = 500;
+
+/// Answers a request, or queues what will lead to its answer.
+pub fn handle(inbound: Inbound, manager: &Manager, world: &mut World, events: &mut VecDeque<Event>) {
+    let unit = if inbound.request.is_read() { None } else { world.access_of(inbound.peer.pid) };
+    if let Err(error) = access::check(&inbound.peer, unit.as_ref(), world.owner, &inbound.request) {
+        tracing::warn!(
+            pid = inbound.peer.pid,
+            uid = inbound.peer.uid,
+            "{} denied: {error}",
+            inbound.request.method()
+        );
+        inbound.answer.result::<Empty>(Err(error));
+        return;
+    }
+    if inbound.request.is_read() {
+        read(inbound, manager, world);
+    } else {
+        act(inbound, world, events);
+    }
+}
+
+fn read(inbound: Inbound, manager: &Manager, world: &mut World) {
+    let answer = &inbound.answer;
+    match &inbound.request {
+        Request::GetInfo(_) => answer.result(Ok(InfoReply::of_this_version())),
+        Request::GetInterfaceDescription(request) => answer.result(request.answer()),
+        Request::ListUnits(request) => {
+            let units = list(manager, world, request);
+            let mut pages = units.chunks(PAGE).map(<[_]>::to_vec).collect::<Vec<_>>();
+            let end = ListUnitsReply { units: pages.pop().unwrap_or_default() };
+            if pages.is_empty() || inbound.more {
+                pages.into_iter().all(|units| answer.send(continued(&ListUnitsReply { units })))
+                    && answer.send(last(&end))
+            } else {
+                answer.result::<Empty>(Err(CallError::ExpectedMore {}))
+            }
+        }
+        Request::ListTimers(_) => {
+            let boot = world.boot_time();
+            let timers = manager.units().filter_map(|unit| view::timer(&unit, boot)).collect();
+            answer.result(Ok(ListTimersReply { timers }))
+        }
+        Request::ListJobs(_) => {
+            answer.result(Ok(ListJobsReply { jobs: manager.jobs().map(|job| view::job(&job)).collect() }))
+        }
+        Request::GetStatus(_) => answer.result(Ok(super::status::status(manager, world))),
+        Request::Get(request) => answer.result(get(manager, world, request)),
+        Request::GetProcesses(request) => {
+            answer.result(find(manager, &request.unit).map(|unit| super::status::processes(&unit, world)))
+        }
+        Request::GetFiles(request) => super::files::send(find(manager, &request.unit), inbound.more, answer),
+        Request::GetLogs(request) => match find(manager, &request.unit) {
+            Ok(unit) => super::logs::send(&unit, request, inbound.more, answer, world),
+            Err(error) => answer.result::<Empty>(Err(error)),
+        },
+        // The rest acts: `is_read` says so.
+        _ => {
+            answer.result::<Empty>(Err(CallError::MethodNotFound { method: inbound.request.method().into() }))
+        }
+    };
+}
+
+/// The unit of a name as a person types it.
+///
+/// # Errors
+/// [`CallError::NoSuchUnit`] if it is no name, or nothing of that name is known.
+fn find(manager: &Manager, text: &str) -> Result<UnitView, CallError> {
+    let unknown = |message: String| CallError::NoSuchUnit { unit: text.to_owned(), message };
+    let name = UnitName::parse_lenient(text).map_err(|e| unknown(e.to_string()))?;
+    manager.unit(&name).ok_or_else(|| unknown(format!("Unit {name} could not be found.")))
+}
+
+fn get(manager: &Manager, world: &World, request: &UnitRequest) -> Result<GetReply, CallError> {
+    let unit = find(manager, &request.unit)?;
+    let job = unit.job.and_then(|id| manager.jobs().find(|job| job.id == id));
+    let extras = world.extras(&unit);
+    let mut properties = view::properties(&unit, job.as_ref(), extras);
+    properties.next_restart_timestamp = world.realtime_of(unit.restart_at);
+    Ok(GetReply { properties: Box::new(properties) })
+}
+
+fn list(
+    manager: &Manager,
+    world: &World,
+    request: &ListUnitsRequest,
+) -> Vec<agentd_protocol::manager::UnitSummary> {
+    let jobs: HashMap<JobId, JobView> = manager.jobs().map(|job| (job.id, job)).collect();
+    manager
+        .units()
+        .filter(|unit| wanted(unit, request))
+        .map(|unit| {
+            let job = unit.job.and_then(|id| jobs.get(&id));
+            let (group, memory) = world.group_and_memory(&unit);
+            view::summary(&unit, job, group, memory)
+        })
+        .collect()
+}
+
+/// Whether `list` shows a unit: by default what is up, failed, has a job or is not as it should be.
+fn wanted(unit: &UnitView, request: &ListUnitsRequest) -> bool {
+    let name = unit.unit.name.as_str();
+    let word = |words: &[String], candidates: &[&str]| words.iter().any(|w| candidates.contains(&w.as_str()));
+    let states = [unit.active.as_str(), unit.sub, unit.unit.load.as_str()];
+    let of_type = request.types.is_empty() || word(&request.types, &[unit.unit.name.unit_type().as_str()]);
+    let in_state = if request.states.is_empty() {
+        request.all || unit.active != agentd_engine::ActiveState::Inactive || unit.job.is_some()
+    } else {
+        word(&request.states, &states)
+    };
+    let named =
+        request.patterns.is_empty() || request.patterns.iter().any(|p| super::pattern::matches(p, name));
+    of_type && in_state && named
+}
+
+fn act(inbound: Inbound, world: &mut World, events: &mut VecDeque<Event>) {
+    let answer = inbound.answer;
+    let peer = &inbound.peer;
+    tracing::debug!(pid = peer.pid, uid = peer.uid, "{}", inbound.request.method());
+    let mut request = |wait: bool, request: Result<EngineRequest, CallError>, world: &mut World| match request
+    {
+        Ok(request) => {
+            let id = world.replies.expect(answer.clone(), wait);
+            events.push_back(Event::Request { id, request });
+        }
+        Err(error) => {
+            answer.result::<Empty>(Err(error));
+        }
+    };
+    match &inbound.request {
+        Request::StartUnit(r) => request(r.wait, job(JobKind::Start, r), world),
+        Request::StopUnit(r) => request(r.wait, job(JobKind::Stop, r), world),
+        Request::RestartUnit(r) => request(r.wait, job(JobKind::Restart, r), world),
+        Request::TryRestartUnit(r) => request(r.wait, job(JobKind::TryRestart, r), world),
+        Request::ReloadUnit(r) => request(r.wait, job(JobKind::Reload, r), world),
+        Request::ReloadOrRestartUnit(r) => request(r.wait, job(JobKind::ReloadOrRestart, r), world),
+        Request::KillUnit(r) => request(true, kill(r), world),
+        Request::ResetFailed(r) => {
+            let unit = r.unit.as_deref().map(name).transpose();
+            request(true, unit.map(|unit| EngineRequest::ResetFailed { unit }), world);
+        }
+        Request::CancelJob(r) => request(true, Ok(EngineRequest::Cancel { job: JobId(r.job) }), world),
+        Request::Shutdown(r) => {
+            if let Err(error) = shutdown(r, world) {
+                answer.result::<Empty>(Err(error));
+                return;
+            }
+            let kind = shutdown_kind(r);
+            let id = world.replies.unattended();
+            events.push_back(Event::Request { id, request: EngineRequest::Shutdown { kind } });
+            answer.result(Ok(Empty {}));
+        }
+        Request::Reload(_) => world.begin_reload(Some(answer)),
+        _ => {
+            answer
+                .result::<Empty>(Err(CallError::MethodNotFound { method: inbound.request.method().into() }));
+        }
+    }
+}
+
+fn name(text: &str) -> Result<UnitName, CallError> {
+    UnitName::parse_lenient(text)
+        .map_err(|e| CallError::NoSuchUnit { unit: text.to_owned(), message: e.to_string() })
+}
+
+fn job(kind: JobKind, request: &JobRequest) -> Result<EngineRequest, CallError> {
+    let mode = match request.mode {
+        agentd_protocol::JobMode::Replace => JobMode::Replace,
+        agentd_protocol::JobMode::Fail => JobMode::Fail,
+        agentd_protocol::JobMode::Isolate => JobMode::Isolate,
+        agentd_protocol::JobMode::IgnoreDependencies => JobMode::IgnoreDependencies,
+    };
+    Ok(EngineRequest::Job { kind, unit: name(&request.unit)?, mode })
+}
+
+fn kill(request: &KillRequest) -> Result<EngineRequest, CallError> {
+    let whom = match request.whom {
+        agentd_protocol::KillWhom::All => KillWhom::All,
+        agentd_protocol::KillWhom::Main => KillWhom::Main,
+        agentd_protocol::KillWhom::Control => KillWhom::Control,
+    };
+    let signal = Signal::from_number(request.signal)
+        .ok_or_else(|| CallError::InvalidParameter { parameter: "signal".to_owned() })?;
+    Ok(EngineRequest::Kill { unit: name(&request.unit)?, whom, signal })
+}
+
+const fn shutdown_kind(request: &ShutdownRequest) -> ShutdownKind {
+    match request.kind {
+        agentd_protocol::ShutdownKind::Poweroff => ShutdownKind::Poweroff,
+        agentd_protocol::ShutdownKind::Reboot => ShutdownKind::Reboot,
+        agentd_protocol::ShutdownKind::Halt => ShutdownKind::Halt,
+        agentd_protocol::ShutdownKind::Exit => ShutdownKind::Exit(match request.exit_code {
+            Some(code) => code,
+            None => 0,
+        }),
+    }
+}
+
+/// Only a manager that owns the machine or the container may end it; the others can only exit.
+fn shutdown(request: &ShutdownRequest, world: &World) -> Result<(), CallError> {
+    let exits = request.kind == agentd_protocol::ShutdownKind::Exit;
+    if exits || world.config.mode.is_pid1() {
+        return Ok(());
+    }
+    let message = format!(
+        "this manager is no init and cannot {} the machine; 'agentctl exit' ends the manager",
+        request.kind.as_str()
+    );
+    Err(CallError::NotApplicable { unit: String::new(), message })
+}

@@ -1,0 +1,286 @@
+//! The engine's views as the wire has them: systemd's property names, plain words and numbers.
+
+use agentd_engine::{ActiveState, ExitStatus, JobView, UnitView};
+use agentd_protocol::manager::{JobBrief, JobInfo, TimerInfo, UnitSummary};
+use agentd_protocol::unit::Dependencies;
+use agentd_protocol::words::{JobState, UnitFileState};
+use agentd_protocol::{ActiveState as WireActive, LoadState as WireLoad, UnitProperties};
+use agentd_unit::sections::{AgentKind, MemoryLimit, Restart, ServiceSection, ServiceType, TasksLimit};
+use agentd_unit::{Body, LoadState, Realtime, Unit, UnitName};
+
+use crate::perform::usage::Usage;
+
+/// `si_code` of an ordinary exit, waitid(2): what systemd shows as `ExecMainCode`.
+const CLD_EXITED: i32 = 1;
+/// Ended by a signal.
+const CLD_KILLED: i32 = 2;
+/// Ended by a signal, with a core dump.
+const CLD_DUMPED: i32 = 3;
+
+/// What the shell knows of a unit that the engine does not.
+#[derive(Debug, Clone, Default)]
+pub struct Extras {
+    /// The path of its cgroup below the cgroup root.
+    pub control_group: String,
+    /// What the kernel counts.
+    pub usage: Usage,
+    /// The limits that this machine does not enforce.
+    pub not_enforced: Vec<String>,
+    /// The verdict on its signature.
+    pub trust: agentd_protocol::TrustState,
+    /// The keys that signed it.
+    pub key_ids: Vec<String>,
+}
+
+/// Every property of a unit.
+#[must_use]
+pub fn properties(view: &UnitView, job: Option<&JobView>, extras: Extras) -> UnitProperties {
+    let unit = &view.unit;
+    let mut p = UnitProperties {
+        id: unit.name.to_string(),
+        names: std::iter::once(&unit.name).chain(&unit.aliases).map(UnitName::to_string).collect(),
+        description: unit.description().to_owned(),
+        documentation: unit.unit.documentation.clone(),
+        load_state: load(&unit.load),
+        load_error: unit.load.reason().unwrap_or_default().to_owned(),
+        fragment_path: unit.fragment.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
+        drop_in_paths: unit.drop_ins.iter().map(|path| path.display().to_string()).collect(),
+        unit_file_state: file_state(unit),
+        need_daemon_reload: view.changed_on_disk,
+        warnings: unit.warnings.clone(),
+        trust: extras.trust,
+        key_ids: extras.key_ids,
+        active_state: active(view.active),
+        sub_state: view.sub.to_owned(),
+        result: view.result.as_str().to_owned(),
+        failure: view.failure.clone().unwrap_or_default(),
+        state_change_timestamp: micros(view.state_change),
+        active_enter_timestamp: micros(view.active_enter),
+        active_exit_timestamp: micros(view.active_exit),
+        inactive_enter_timestamp: micros(view.inactive_enter),
+        inactive_exit_timestamp: micros(view.inactive_exit),
+        job: job.map(brief),
+        invocation_id: view.run.map(|run| run.to_string()).unwrap_or_default(),
+        n_restarts: view.n_restarts,
+        main_pid: view.main.map_or(0, |(_, pid)| pid),
+        control_pid: view.control.map_or(0, |(_, pid, _)| pid),
+        status_text: view.status_text.clone().unwrap_or_default(),
+        status_errno: view.status_errno.unwrap_or_default(),
+        control_group: extras.control_group,
+        memory_current: extras.usage.memory_current,
+        memory_peak: extras.usage.memory_peak,
+        cpu_usage_nsec: extras.usage.cpu_nsec,
+        tasks_current: extras.usage.tasks,
+        limits_not_enforced: extras.not_enforced,
+        triggered_by: view.triggered_by.iter().map(UnitName::to_string).collect(),
+        dependencies: dependencies(unit),
+        ..UnitProperties::default()
+    };
+    exec_main(view, &mut p);
+    if let Some(body) = unit.as_service() {
+        service(&body.service, &mut p);
+        p.agent_kind = body.agent.as_ref().map(|agent| kind_word(agent.kind).to_owned()).unwrap_or_default();
+    }
+    if let (Some(timer), Body::Timer(_)) = (&view.timer, &unit.body) {
+        p.next_elapse_usec_realtime = micros(timer.next_realtime);
+        p.next_elapse_usec_monotonic = timer.next_boottime.map_or(0, |at| clamp(at.0.as_micros()));
+        p.last_trigger_usec = micros(timer.last_trigger);
+        p.triggers = vec![timer.unit.to_string()];
+    }
+    p
+}
+
+/// One line of `list`.
+#[must_use]
+pub fn summary(
+    view: &UnitView,
+    job: Option<&JobView>,
+    control_group: String,
+    memory: Option<u64>,
+) -> UnitSummary {
+    let (code, status) = exit_numbers(view);
+    UnitSummary {
+        id: view.unit.name.to_string(),
+        description: view.unit.description().to_owned(),
+        load_state: load(&view.unit.load),
+        active_state: active(view.active),
+        sub_state: view.sub.to_owned(),
+        result: view.result.as_str().to_owned(),
+        unit_file_state: file_state(&view.unit),
+        main_pid: view.main.map_or(0, |(_, pid)| pid),
+        n_restarts: view.n_restarts,
+        invocation_id: view.run.map(|run| run.to_string()).unwrap_or_default(),
+        exec_main_status: status,
+        exec_main_code: code,
+        control_group,
+        memory_current: memory,
+        status_text: view.status_text.clone().unwrap_or_default(),
+        active_enter_timestamp: micros(view.active_enter),
+        job: job.map(brief),
+    }
+}
+
+/// One line of `list-timers`, if the unit is a timer. `boot` is the wall clock's time when the machine started.
+#[must_use]
+pub fn timer(view: &UnitView, boot: Realtime) -> Option<TimerInfo> {
+    let timer = view.timer.as_ref()?;
+    let by_span = timer.next_boottime.map(|at| boot + at.0);
+    let next = match (timer.next_realtime, by_span) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    Some(TimerInfo {
+        id: view.unit.name.to_string(),
+        unit: timer.unit.to_string(),
+        active_state: active(view.active),
+        next_elapse_usec: micros(next),
+        last_trigger_usec: micros(timer.last_trigger),
+        skipped: timer.skipped,
+    })
+}
+
+/// One line of `list-jobs`.
+#[must_use]
+pub fn job(job: &JobView) -> JobInfo {
+    JobInfo {
+        id: job.id.0,
+        unit: job.unit.to_string(),
+        kind: job.kind.as_str().to_owned(),
+        state: if job.running { JobState::Running } else { JobState::Waiting },
+        waits_for: job.waits_for.iter().map(UnitName::to_string).collect(),
+    }
+}
+
+fn brief(job: &JobView) -> JobBrief {
+    JobBrief { id: job.id.0, kind: job.kind.as_str().to_owned() }
+}
+
+/// The wire's word for an active state.
+#[must_use]
+pub const fn active(state: ActiveState) -> WireActive {
+    match state {
+        ActiveState::Inactive => WireActive::Inactive,
+        ActiveState::Activating => WireActive::Activating,
+        ActiveState::Active => WireActive::Active,
+        ActiveState::Reloading => WireActive::Reloading,
+        ActiveState::Deactivating => WireActive::Deactivating,
+        ActiveState::Failed => WireActive::Failed,
+    }
+}
+
+const fn load(state: &LoadState) -> WireLoad {
+    match state {
+        LoadState::Loaded => WireLoad::Loaded,
+        LoadState::NotFound => WireLoad::NotFound,
+        LoadState::BadSetting(_) => WireLoad::BadSetting,
+        LoadState::Error(_) => WireLoad::Error,
+        LoadState::Masked => WireLoad::Masked,
+    }
+}
+
+/// `UnitFileState` in systemctl's words; `static` has no `[Install]`.
+fn file_state(unit: &Unit) -> UnitFileState {
+    match (&unit.load, unit.install.present, unit.enabled) {
+        (LoadState::Masked, ..) => UnitFileState::Masked,
+        (_, false, _) if unit.fragment.is_none() => UnitFileState::Generated,
+        (_, false, _) => UnitFileState::Static,
+        (_, true, true) => UnitFileState::Enabled,
+        (_, true, false) => UnitFileState::Disabled,
+    }
+}
+
+fn exec_main(view: &UnitView, p: &mut UnitProperties) {
+    (p.exec_main_code, p.exec_main_status) = exit_numbers(view);
+    if let Some(main) = view.exec_main {
+        p.exec_main_pid = main.pid;
+        p.exec_main_start_timestamp = micros(Some(main.start));
+        p.exec_main_exit_timestamp = micros(main.exit);
+    }
+}
+
+/// `ExecMainCode` and `ExecMainStatus`: waitid's `si_code` and the exit code or the signal's number.
+fn exit_numbers(view: &UnitView) -> (i32, i32) {
+    match view.exec_main.and_then(|main| main.status) {
+        Some(ExitStatus::Exited(code)) => (CLD_EXITED, code.into()),
+        Some(ExitStatus::Killed(signal)) => (CLD_KILLED, signal.number()),
+        Some(ExitStatus::Dumped(signal)) => (CLD_DUMPED, signal.number()),
+        None => (0, 0),
+    }
+}
+
+fn service(service: &ServiceSection, p: &mut UnitProperties) {
+    p.service_type = match service.service_type {
+        ServiceType::Simple => "simple",
+        ServiceType::Exec => "exec",
+        ServiceType::Notify => "notify",
+        ServiceType::Oneshot => "oneshot",
+    }
+    .to_owned();
+    p.restart = match service.restart {
+        Restart::No => "no",
+        Restart::Always => "always",
+        Restart::OnSuccess => "on-success",
+        Restart::OnFailure => "on-failure",
+        Restart::OnAbnormal => "on-abnormal",
+        Restart::OnAbort => "on-abort",
+        Restart::OnWatchdog => "on-watchdog",
+    }
+    .to_owned();
+    p.restart_usec = Some(clamp(service.restart_sec.as_micros()));
+    p.exec_start = service.exec_start.iter().map(|command| command.argv.clone()).collect();
+    p.watchdog_usec = service.watchdog.map(|span| clamp(span.as_micros()));
+    p.user = service.user.clone().unwrap_or_default();
+    p.slice = service.slice.as_ref().map_or_else(|| "system.slice".to_owned(), UnitName::to_string);
+    p.cpu_quota_per_sec_usec = service.cpu_quota.map(|quota| quota.saturating_mul(100));
+    p.memory_max = match service.memory_max {
+        Some(MemoryLimit::Bytes(bytes)) => Some(bytes),
+        _ => p.memory_max,
+    };
+    p.tasks_max = match service.tasks_max {
+        Some(TasksLimit::Count(count)) => Some(count),
+        _ => p.tasks_max,
+    };
+}
+
+const fn kind_word(kind: AgentKind) -> &'static str {
+    match kind {
+        AgentKind::Exec => "exec",
+        AgentKind::Go => "go",
+        AgentKind::Python => "python",
+    }
+}
+
+fn dependencies(unit: &Unit) -> Dependencies {
+    let names = |set: &std::collections::BTreeSet<UnitName>| set.iter().map(UnitName::to_string).collect();
+    let (section, install) = (&unit.unit, &unit.install);
+    Dependencies {
+        requires: names(&section.requires),
+        requisite: names(&section.requisite),
+        wants: names(&section.wants),
+        binds_to: names(&section.binds_to),
+        part_of: names(&section.part_of),
+        upholds: names(&section.upholds),
+        required_by: names(&install.required_by),
+        wanted_by: names(&install.wanted_by),
+        upheld_by: names(&install.upheld_by),
+        conflicts: names(&section.conflicts),
+        before: names(&section.before),
+        after: names(&section.after),
+        on_failure: names(&section.on_failure),
+        on_success: names(&section.on_success),
+        propagates_reload_to: names(&section.propagates_reload_to),
+        reload_propagated_from: names(&section.reload_propagated_from),
+        propagates_stop_to: names(&section.propagates_stop_to),
+        stop_propagated_from: names(&section.stop_propagated_from),
+        ..Dependencies::default()
+    }
+}
+
+/// Microseconds since the epoch; 0 for never.
+fn micros(at: Option<Realtime>) -> u64 {
+    at.map_or(0, |at| u64::try_from(at.as_micros()).unwrap_or(0))
+}
+
+fn clamp(micros: u128) -> u64 {
+    u64::try_from(micros).unwrap_or(u64::MAX)
+}

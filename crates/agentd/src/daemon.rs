@@ -1,0 +1,144 @@
+//! The main loop: one thread that owns the engine, lets it handle what happened, and performs what follows.
+//!
+//! # Invariants
+//!
+//! - Every event goes through [`Manager::handle`], every effect through [`perform`]; nothing else changes unit state.
+//! - Notifications are read before children are reaped, so that a last word counts.
+//! - A turn is bounded: while a thousand services start, clients and timers get their say.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use agentd_engine::{Effect, Event, JobKind, JobMode, Manager, Request, ShutdownKind};
+use tokio::sync::mpsc;
+
+use crate::control::Inbound;
+use crate::control::server::Server;
+use crate::perform::perform;
+use crate::watch::{Sources, Woken};
+use crate::world::World;
+
+/// How long the engine's work may go on before the sources are looked at again.
+const TURN: Duration = Duration::from_millis(20);
+
+/// The engine and its shell.
+pub struct Daemon {
+    manager: Manager,
+    world: World,
+    sources: Sources,
+    requests: mpsc::Receiver<Inbound>,
+    control: Server,
+    events: VecDeque<Event>,
+    effects: VecDeque<Effect>,
+}
+
+impl Daemon {
+    /// A daemon that has not looked at anything yet.
+    #[must_use]
+    pub fn new(
+        manager: Manager,
+        world: World,
+        sources: Sources,
+        requests: mpsc::Receiver<Inbound>,
+        control: Server,
+    ) -> Self {
+        Self { manager, world, sources, requests, control, events: VecDeque::new(), effects: VecDeque::new() }
+    }
+
+    /// Loads the units, starts the first one and goes on until a shutdown has stopped everything.
+    pub async fn run(mut self) -> (ShutdownKind, World) {
+        self.boot();
+        loop {
+            self.settle().await;
+            if let Some(kind) = self.world.ending.take() {
+                return (kind, self.world);
+            }
+            self.sources.arm(self.manager.deadlines());
+            let woken = self.wait().await;
+            self.take_in(woken);
+        }
+    }
+
+    /// What is done before anything can happen.
+    fn boot(&mut self) {
+        crate::watch::units::first(&mut self.world, &mut self.events);
+        let (kind, mode, unit) = (JobKind::Start, JobMode::Replace, self.world.config.unit.clone());
+        let id = self.world.replies.unattended();
+        self.world.first_request = Some(id);
+        self.events.push_back(Event::Request { id, request: Request::Job { kind, unit, mode } });
+    }
+
+    async fn wait(&mut self) -> Woken {
+        tokio::select! {
+            biased;
+            woken = self.sources.wait() => woken,
+            Some(inbound) = self.requests.recv() => Woken::by(inbound),
+        }
+    }
+
+    /// Turns what the sources have into events, notifications first.
+    fn take_in(&mut self, woken: Woken) {
+        self.world.read_clocks();
+        self.sources.drain(&woken, &mut self.world, &mut self.events);
+        if let Some(inbound) = woken.inbound {
+            self.serve(inbound);
+        }
+        // A bound on how many clients are heard in a row.
+        for _ in 0..64 {
+            match self.requests.try_recv() {
+                Ok(inbound) => self.serve(inbound),
+                Err(_) => break,
+            }
+        }
+        self.world.prune_followers();
+        self.world.replies.prune();
+        if std::mem::take(&mut self.world.reopen_control) {
+            match self.control.listen() {
+                Ok(()) => tracing::info!("the control socket was made anew"),
+                Err(error) => tracing::error!(%error, "the control socket cannot be made anew"),
+            }
+        }
+        if std::mem::take(&mut self.world.dump) {
+            self.dump();
+        }
+    }
+
+    /// Logs where every unit stands, as systemd does at SIGUSR2.
+    fn dump(&self) {
+        for unit in self.manager.units() {
+            let (name, active) = (&unit.unit.name, unit.active);
+            tracing::info!(unit = %name, "{name}: {} {active} ({}), result {}", unit.unit.load, unit.sub, unit.result);
+        }
+    }
+
+    fn serve(&mut self, inbound: Inbound) {
+        crate::control::handle::handle(inbound, &self.manager, &mut self.world, &mut self.events);
+    }
+
+    /// Lets the engine handle all that is queued, looking at the sources every now and then.
+    async fn settle(&mut self) {
+        let mut began = Instant::now();
+        loop {
+            while let Some(effect) = self.effects.pop_front() {
+                perform(&mut self.world, effect, &mut self.events);
+            }
+            let Some(event) = self.events.pop_front() else { return };
+            self.handle(event);
+            if began.elapsed() > TURN {
+                tokio::task::yield_now().await;
+                self.sources.arm(self.manager.deadlines());
+                let woken = self.sources.poll_now();
+                self.take_in(woken);
+                began = Instant::now();
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        self.world.read_clocks();
+        let mut pushed = std::mem::take(&mut self.world.scratch);
+        self.manager.handle(event, self.world.now, &mut pushed);
+        self.effects.extend(pushed.drain(..));
+        self.world.scratch = pushed;
+    }
+}

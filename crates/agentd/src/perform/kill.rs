@@ -1,0 +1,87 @@
+//! Signals to processes of a run: through pidfds and the cgroup, never by number alone.
+
+use std::fs;
+
+use agentd_engine::{InvocationId, KillTarget};
+use agentd_linux::pidfd::PidFd;
+use agentd_linux::tree::Tree;
+use agentd_unit::Signal;
+
+use super::plan::chain;
+use super::runs::Run;
+use crate::world::World;
+
+/// Sends a signal; a target that is gone is no error.
+pub fn signal(world: &World, run: InvocationId, target: KillTarget, signal: Signal, cont: bool) {
+    let Some(entry) = world.runs.get(run) else { return };
+    send(run, entry, target, signal.number());
+    // A stopped process acts on a signal only once it goes on.
+    if cont && signal != Signal::KILL && signal != Signal::CONT {
+        send(run, entry, target, Signal::CONT.number());
+    }
+}
+
+fn send(run: InvocationId, entry: &Run, target: KillTarget, signal: i32) {
+    match (target, &entry.cgroup) {
+        (KillTarget::Process(effect), _) => {
+            if let Some(process) = entry.processes.get(&effect) {
+                through(&process.pidfd, process.pid, signal);
+            }
+        }
+        (KillTarget::All, Some(leaf)) => {
+            if let Err(error) = leaf.signal(signal) {
+                tracing::warn!(unit = %entry.unit.name, %error, "signal {signal} did not reach every process");
+            }
+        }
+        (KillTarget::All, None) => {
+            if let Err(error) = with_tree(run, entry, |tree| tree.signal(signal)) {
+                tracing::warn!(unit = %entry.unit.name, "signal {signal} did not reach every process: {error}");
+            }
+        }
+    }
+}
+
+fn through(pidfd: &PidFd, pid: u32, signal: i32) {
+    if let Err(error) = pidfd.send_signal(signal) {
+        tracing::warn!(pid, %error, "signal {signal} cannot be sent");
+    }
+}
+
+/// SIGKILL for the whole tree of the run.
+pub fn all(world: &World, run: InvocationId) {
+    let Some(entry) = world.runs.get(run) else { return };
+    let result = match &entry.cgroup {
+        Some(leaf) => leaf.kill().map_err(|error| chain(&error)),
+        None => with_tree(run, entry, |tree| tree.signal(Signal::KILL.number())).map(|_| ()),
+    };
+    if let Err(error) = result {
+        tracing::error!(unit = %entry.unit.name, "the processes cannot be killed: {error}");
+    }
+}
+
+/// The living processes of a run where there are no cgroups.
+///
+/// # Errors
+/// /proc cannot be read.
+pub fn members(run: InvocationId, entry: &Run) -> Result<Vec<u32>, String> {
+    with_tree(run, entry, |tree| tree.processes())
+}
+
+/// Finds the run's processes by descent from those that we spawned, and by the run that their environment names.
+fn with_tree<T>(
+    run: InvocationId,
+    entry: &Run,
+    act: impl FnOnce(&Tree<'_>) -> std::io::Result<T>,
+) -> Result<T, String> {
+    let roots: Vec<u32> = entry.processes.values().map(|process| process.pid).collect();
+    let mark = format!("INVOCATION_ID={run}");
+    act(&Tree { roots: &roots, mark: &mark }).map_err(|error| error.to_string())
+}
+
+/// The run that a process's environment names, as it was at its exec.
+#[must_use]
+pub fn run_in_environment(pid: u32) -> Option<InvocationId> {
+    let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let value = environ.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(b"INVOCATION_ID="))?;
+    u128::from_str_radix(std::str::from_utf8(value).ok()?, 16).ok().map(InvocationId)
+}

@@ -1,0 +1,53 @@
+//! The only place where effects happen: one at a time, in the order in which the engine pushed them.
+//!
+//! No unit policy stands here. What can fail answers with exactly one event, pushed to `events`.
+
+pub mod archive;
+pub mod environment;
+pub mod kill;
+pub mod plan;
+pub mod python;
+pub mod runs;
+pub mod start;
+pub mod trust;
+pub mod usage;
+
+use std::collections::VecDeque;
+
+use agentd_engine::{Effect, Event};
+
+use crate::world::World;
+
+/// Carries out one effect.
+pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) {
+    match effect {
+        Effect::Spawn(spawn) => {
+            let result = plan::spawn(world, &spawn);
+            events.push_back(Event::Spawned { id: spawn.id, run: spawn.run, result });
+        }
+        Effect::Kill { run, target, signal, cont } => kill::signal(world, run, target, signal, cont),
+        Effect::KillAll { run } => kill::all(world, run),
+        Effect::AwaitEmpty { id, run } => {
+            if crate::watch::groups::await_empty(id, run, world) {
+                events.push_back(Event::Emptied { id, run });
+            }
+        }
+        Effect::Release { run } => world.release(run),
+        Effect::Accepted { request, job } => world.replies.accepted(request, job),
+        Effect::Finished { request, result, .. } => {
+            world.booted |= world.first_request == Some(request);
+            world.replies.finished(request, result);
+        }
+        Effect::Done { request } => world.replies.done(request),
+        Effect::Refused { request, error } => {
+            if world.first_request == Some(request) {
+                tracing::error!("the first unit cannot be started: {error}");
+                world.booted = true;
+            }
+            world.replies.refused(request, &error);
+        }
+        Effect::SaveStamp { timer, at } => world.save_stamp(&timer, at),
+        Effect::Log(record) => world.log(&record),
+        Effect::Shutdown { kind } => world.ending = Some(kind),
+    }
+}

@@ -1,0 +1,151 @@
+//! The live runs: each with its cgroup, its processes by pidfd, and who waits for its end.
+
+use std::collections::{BTreeMap, HashMap};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use agentd_engine::{EffectId, InvocationId};
+use agentd_linux::cgroup::Leaf;
+use agentd_linux::pidfd::PidFd;
+use agentd_unit::{Unit, UnitName};
+
+/// A process that we spawned and have not reaped.
+#[derive(Debug)]
+pub struct Process {
+    /// Its number, for displays and for the reaper's look-up.
+    pub pid: u32,
+    /// What signals go through.
+    pub pidfd: PidFd,
+}
+
+/// One life of one unit, as the kernel sees it.
+#[derive(Debug)]
+pub struct Run {
+    /// The definition it lives by.
+    pub unit: Arc<Unit>,
+    /// Its cgroup, where there are cgroups.
+    pub cgroup: Option<Leaf>,
+    /// Its processes that we spawned.
+    pub processes: BTreeMap<EffectId, Process>,
+    /// Effects that wait for the last process to go.
+    pub awaiting: Vec<EffectId>,
+    /// The number of this run, durable and strictly increasing.
+    pub token: u64,
+    /// How many of its processes the OOM killer had taken when we last looked.
+    pub oom_kills: u64,
+    /// Orphans of this run that we adopted and reaped.
+    pub orphans: u64,
+    /// What its processes write to; kept so that every command of the run has the same.
+    pub output: Option<OwnedFd>,
+    /// Whether that is a pipe into the embedded log.
+    pub logged: bool,
+    /// `JOURNAL_STREAM`, if it is the journal's stream.
+    pub journal_stream: Option<String>,
+}
+
+impl Run {
+    /// Whether no process of the run is left: by its cgroup, else by those that we know and those that name it.
+    #[must_use]
+    pub fn is_empty(&self, id: InvocationId) -> bool {
+        match &self.cgroup {
+            Some(leaf) => !leaf.is_populated().unwrap_or_else(|error| {
+                tracing::error!(unit = %self.unit.name, %error, "whether processes are left cannot be told");
+                false
+            }),
+            None => {
+                super::kill::members(id, self).is_ok_and(|pids| pids.is_empty()) && self.processes.is_empty()
+            }
+        }
+    }
+}
+
+/// All live runs.
+#[derive(Debug, Default)]
+pub struct Runs {
+    runs: HashMap<InvocationId, Run>,
+    by_pid: HashMap<u32, (InvocationId, EffectId)>,
+    by_unit: HashMap<UnitName, InvocationId>,
+}
+
+impl Runs {
+    /// The run of this id.
+    #[must_use]
+    pub fn get(&self, run: InvocationId) -> Option<&Run> {
+        self.runs.get(&run)
+    }
+
+    /// The run of this id, to change.
+    pub fn get_mut(&mut self, run: InvocationId) -> Option<&mut Run> {
+        self.runs.get_mut(&run)
+    }
+
+    /// The live run of a unit.
+    #[must_use]
+    pub fn of_unit(&self, unit: &UnitName) -> Option<(InvocationId, &Run)> {
+        let run = *self.by_unit.get(unit)?;
+        Some((run, self.runs.get(&run)?))
+    }
+
+    /// All live runs.
+    pub fn iter(&self) -> impl Iterator<Item = (InvocationId, &Run)> {
+        self.runs.iter().map(|(id, run)| (*id, run))
+    }
+
+    /// Begins a run.
+    pub fn begin(&mut self, id: InvocationId, run: Run) {
+        self.by_unit.insert(run.unit.name.clone(), id);
+        self.runs.insert(id, run);
+    }
+
+    /// Notes that an effect waits for the last process of a run; true if there is none already.
+    pub fn await_empty(&mut self, effect: EffectId, id: InvocationId) -> bool {
+        let Some(run) = self.runs.get_mut(&id) else { return true };
+        let empty = run.is_empty(id);
+        if !empty {
+            run.awaiting.push(effect);
+        }
+        empty
+    }
+
+    /// Takes an effect out that waits for the last process of a run.
+    pub fn answer_awaiting(&mut self, id: InvocationId, effect: EffectId) {
+        if let Some(run) = self.runs.get_mut(&id) {
+            run.awaiting.retain(|waiting| *waiting != effect);
+        }
+    }
+
+    /// Enters a process that was just spawned for the effect.
+    pub fn enter(&mut self, run: InvocationId, effect: EffectId, process: Process) {
+        self.by_pid.insert(process.pid, (run, effect));
+        if let Some(entry) = self.runs.get_mut(&run) {
+            entry.processes.insert(effect, process);
+        }
+    }
+
+    /// The run and effect of a process of ours.
+    #[must_use]
+    pub fn find(&self, pid: u32) -> Option<(InvocationId, EffectId)> {
+        self.by_pid.get(&pid).copied()
+    }
+
+    /// Takes a process out that was reaped: from now on its number may be another's.
+    pub fn leave(&mut self, pid: u32) -> Option<(InvocationId, EffectId)> {
+        let (run, effect) = self.by_pid.remove(&pid)?;
+        if let Some(entry) = self.runs.get_mut(&run) {
+            entry.processes.remove(&effect);
+        }
+        Some((run, effect))
+    }
+
+    /// Ends a run and hands out what it held.
+    pub fn end(&mut self, id: InvocationId) -> Option<Run> {
+        let run = self.runs.remove(&id)?;
+        if self.by_unit.get(&run.unit.name) == Some(&id) {
+            self.by_unit.remove(&run.unit.name);
+        }
+        for process in run.processes.values() {
+            self.by_pid.remove(&process.pid);
+        }
+        Some(run)
+    }
+}

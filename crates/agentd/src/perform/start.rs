@@ -1,0 +1,147 @@
+//! The beginning of a run: its cgroup with its limits, its fencing token, and where its output goes.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use agentd_engine::{Spawn, SpawnFailure};
+use agentd_linux::cgroup::{INFINITY, Leaf, Limits};
+use agentd_unit::UnitName;
+use agentd_unit::sections::{MemoryLimit, ServiceSection, TasksLimit};
+
+use super::plan::{chain, resources};
+use super::runs::Run;
+use crate::world::World;
+
+/// Where units are without a `Slice`.
+const DEFAULT_SLICE: &str = "system.slice";
+
+/// The journal itself, which cannot write to itself.
+const JOURNAL_UNIT: &str = "systemd-journald.service";
+
+/// Where units of a user manager are.
+const USER_SLICE: &str = "app.slice";
+
+/// Makes the run of a spawn if this is its first.
+///
+/// # Errors
+/// The cgroup, a limit, the token or the output cannot be had.
+pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> {
+    if world.runs.get(spawn.run).is_some() {
+        return Ok(());
+    }
+    let unit = &spawn.unit;
+    let service =
+        &unit.as_service().ok_or_else(|| resources(format!("{} is no service", unit.name)))?.service;
+    let token = world.state.next_fencing_token().map_err(|e| resources(chain(&e)))?;
+    let cgroup = cgroup(world, &unit.name, service)?;
+    if let (Some(leaf), true) = (&cgroup, service.memory_max.is_some()) {
+        world.watches.add(spawn.run, leaf);
+    }
+    let output = output(world, spawn)?;
+    world.runs.begin(
+        spawn.run,
+        Run {
+            unit: unit.clone(),
+            cgroup,
+            processes: BTreeMap::new(),
+            awaiting: Vec::new(),
+            token,
+            oom_kills: 0,
+            orphans: 0,
+            logged: output.logged,
+            journal_stream: output.journal_stream,
+            output: output.fd,
+        },
+    );
+    Ok(())
+}
+
+/// Where a run's standard output and standard error go.
+struct Output {
+    fd: Option<OwnedFd>,
+    logged: bool,
+    journal_stream: Option<String>,
+}
+
+/// The journal's stream if journald is there, else a pipe into the embedded log.
+fn output(world: &World, spawn: &Spawn) -> Result<Output, SpawnFailure> {
+    let unit = &spawn.unit.name;
+    if world.config.journal_streams && unit.as_str() != JOURNAL_UNIT {
+        let socket = Path::new(agentd_linux::journal::STREAM_SOCKET);
+        if let Ok(fd) = agentd_linux::journal::connect(socket, unit.prefix(), unit.as_str()) {
+            let stream = stream_name(&fd).map_err(|e| resources(format!("the journal's stream: {e}")))?;
+            return Ok(Output { fd: Some(fd), logged: false, journal_stream: Some(stream) });
+        }
+    }
+    let Some(log) = &world.log else {
+        return Ok(Output { fd: None, logged: false, journal_stream: None });
+    };
+    let (reader, writer) = io::pipe().map_err(|e| resources(format!("a pipe for the output: {e}")))?;
+    log.attach(unit, spawn.run, reader.into());
+    Ok(Output { fd: Some(writer.into()), logged: true, journal_stream: None })
+}
+
+/// `JOURNAL_STREAM`: device and inode, by which a program sees that its output is the journal.
+fn stream_name(fd: &OwnedFd) -> io::Result<String> {
+    let meta = std::fs::File::from(fd.try_clone()?).metadata()?;
+    Ok(format!("{}:{}", meta.dev(), meta.ino()))
+}
+
+/// The cgroup of the unit with its limits; none where there are no cgroups.
+fn cgroup(
+    world: &mut World,
+    unit: &UnitName,
+    service: &ServiceSection,
+) -> Result<Option<Leaf>, SpawnFailure> {
+    let limits = limits(world, service);
+    let default = if world.config.mode == crate::config::Mode::User { USER_SLICE } else { DEFAULT_SLICE };
+    let slice = service.slice.as_ref().map_or(default, UnitName::as_str).to_owned();
+    let Some(cgroups) = &mut world.cgroups else { return Ok(None) };
+    // One that is still being removed must not be removed under the new run.
+    world.watches.keep(unit);
+    let leaf = cgroups.leaf(&slice, unit.as_str()).map_err(|e| resources(chain(&e)))?;
+    let missing = limits.missing(cgroups.enforceable());
+    if !missing.is_empty() {
+        let names: Vec<&str> = missing.iter().map(|controller| controller.name()).collect();
+        tracing::warn!(unit = %unit, "limits are not enforced here: no controller {}", names.join(", "));
+    }
+    leaf.limit(&limits, cgroups.enforceable()).map_err(|e| resources(chain(&e)))?;
+    Ok(Some(leaf))
+}
+
+fn limits(world: &World, service: &ServiceSection) -> Limits {
+    Limits {
+        memory_max: service.memory_max.map(|limit| match limit {
+            MemoryLimit::Bytes(bytes) => bytes,
+            MemoryLimit::Permyriad(share) => part(world.machine_memory, share),
+            MemoryLimit::Infinity => INFINITY,
+        }),
+        tasks_max: service.tasks_max.map(|limit| match limit {
+            TasksLimit::Count(count) => count,
+            TasksLimit::Permyriad(share) => part(world.machine_tasks, share),
+            TasksLimit::Infinity => INFINITY,
+        }),
+        cpu_quota: service.cpu_quota,
+        ..Limits::default()
+    }
+}
+
+/// A share in hundredths of a percent.
+fn part(whole: u64, permyriad: u32) -> u64 {
+    u64::try_from(u128::from(whole) * u128::from(permyriad) / 10_000).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part;
+
+    #[test]
+    fn shares_are_rounded_down_and_do_not_overflow() {
+        assert_eq!(part(1000, 5000), 500);
+        assert_eq!(part(3, 3333), 0);
+        assert_eq!(part(u64::MAX, 10_000), u64::MAX);
+    }
+}

@@ -1,0 +1,259 @@
+//! What may be executed, and how to execute exactly what was verified.
+//!
+//! # Invariants
+//!
+//! - A file is opened once; what is hashed is what that descriptor holds.
+//! - In `enforce` the program that runs is that descriptor, or a path that nobody but the manager's own user can change
+//!   and that still names the verified inode, or a private copy of the verified bytes.
+//! - Nothing is executed to learn what it is.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use agentd_trust::{
+    Decision, KeyId, KeyRing, Policy, Sha256Digest, TrustError, Verdict, decide, judge, name,
+};
+use agentd_unit::{Unit, UnitName};
+
+use super::archive;
+
+/// The policy and the keys.
+#[derive(Debug)]
+pub struct Trust {
+    /// What happens to what is not signed.
+    pub policy: Policy,
+    /// The keys that may sign.
+    pub ring: KeyRing,
+    /// Whose files count as unchangeable: root's, and a user manager's own.
+    pub owners: Vec<u32>,
+    /// Where private copies are put.
+    pub copies: PathBuf,
+    /// Whether execveat(2) by descriptor names the process right: Linux 6.14.
+    pub by_descriptor: bool,
+}
+
+/// What to hand to execve.
+#[derive(Debug)]
+pub enum Executable {
+    /// This path.
+    Path(PathBuf),
+    /// This descriptor.
+    Descriptor(OwnedFd),
+}
+
+/// Why a program does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The policy does not let it.
+    #[error("{0}")]
+    Trust(String),
+    /// It cannot be read.
+    #[error("{} cannot be {step}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        step: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl Refusal {
+    fn io(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { path, step, source }
+    }
+}
+
+/// A Python module, ready to be handed to the runner.
+#[derive(Debug)]
+pub struct Module {
+    /// The sealed bytes: the source of a module, or a zip of its package.
+    pub bytes: OwnedFd,
+}
+
+impl Trust {
+    /// The verdict on a unit's signature alone, without its programs.
+    #[must_use]
+    pub fn verdict(&self, unit: &Unit) -> Verdict {
+        judge(unit.signature.as_deref(), &self.ring, |manifest| manifest.check_unit(&signed_name(&unit.name)))
+    }
+
+    /// Whether the program may run, and as what.
+    ///
+    /// # Errors
+    /// The policy refuses it, or it cannot be read.
+    pub fn admit(&self, unit: &Unit, program: &Path, run: &str) -> Result<Executable, Refusal> {
+        if self.policy == Policy::Off {
+            return Ok(Executable::Path(program.to_owned()));
+        }
+        let mut file = open(program)?;
+        let digest = Sha256Digest::of_reader(&file).map_err(Refusal::io("read", program))?;
+        self.check(unit, program, digest)?;
+        if self.policy != Policy::Enforce {
+            return Ok(Executable::Path(program.to_owned()));
+        }
+        io::Seek::rewind(&mut file).map_err(Refusal::io("read", program))?;
+        self.executable(file, program, run)
+    }
+
+    /// What runs exactly the verified descriptor.
+    fn executable(&self, mut file: File, program: &Path, run: &str) -> Result<Executable, Refusal> {
+        let mut magic = [0_u8; 2];
+        file.read_exact(&mut magic).map_err(Refusal::io("read", program))?;
+        io::Seek::rewind(&mut file).map_err(Refusal::io("read", program))?;
+        let script = &magic == b"#!";
+        if self.by_descriptor && !script {
+            return Ok(Executable::Descriptor(file.into()));
+        }
+        if self.is_settled(program, &file).map_err(Refusal::io("looked at", program))? {
+            return Ok(Executable::Path(program.to_owned()));
+        }
+        self.copy(file, program, run).map(Executable::Path)
+    }
+
+    /// Whether only the owners can change the file and every folder above it, and the path still names this file.
+    fn is_settled(&self, program: &Path, file: &File) -> io::Result<bool> {
+        let real = fs::canonicalize(program)?;
+        let (named, opened) = (fs::symlink_metadata(&real)?, file.metadata()?);
+        if (named.dev(), named.ino()) != (opened.dev(), opened.ino()) || !self.is_owned(&named) {
+            return Ok(false);
+        }
+        // The links on the way must be settled too, so both the path as given and the real one are walked.
+        for folder in real.ancestors().skip(1).chain(program.ancestors().skip(1)) {
+            if !folder.as_os_str().is_empty() && !self.is_owned(&fs::symlink_metadata(folder)?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_owned(&self, meta: &fs::Metadata) -> bool {
+        // The mode of a symbolic link means nothing; its owner and its folder do.
+        self.owners.contains(&meta.uid()) && (meta.file_type().is_symlink() || meta.mode() & 0o022 == 0)
+    }
+
+    /// A copy of the verified bytes that only the manager's user can change, under the program's own name.
+    fn copy(&self, mut file: File, program: &Path, run: &str) -> Result<PathBuf, Refusal> {
+        let folder = self.copies.join(run);
+        let name = program.file_name().unwrap_or(program.as_os_str());
+        let path = folder.join(name);
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o755).create(&folder).map_err(Refusal::io("copied", program))?;
+        let mut options = File::options();
+        options.write(true).create_new(true).mode(0o755);
+        let mut copy = match options.open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(&path).and_then(|()| options.open(&path))
+            }
+            result => result,
+        }
+        .map_err(Refusal::io("copied", program))?;
+        io::copy(&mut file, &mut copy).map_err(Refusal::io("copied", program))?;
+        Ok(path)
+    }
+
+    /// Removes the copies of a run.
+    pub fn forget(&self, run: &str) {
+        let folder = self.copies.join(run);
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, "{} cannot be removed", folder.display());
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads, verifies and seals the module of a Python agent.
+    ///
+    /// # Errors
+    /// The policy refuses it, or it cannot be read.
+    pub fn admit_module(&self, unit: &Unit, module: &Path) -> Result<Module, Refusal> {
+        let meta = fs::metadata(module).map_err(Refusal::io("read", module))?;
+        let bytes = if meta.is_dir() { self.package(unit, module)? } else { self.source(unit, module)? };
+        let sealed = agentd_linux::memfd::sealed(c"agentd-module", &bytes);
+        Ok(Module { bytes: sealed.map_err(Refusal::io("copied", module))? })
+    }
+
+    fn source(&self, unit: &Unit, module: &Path) -> Result<Vec<u8>, Refusal> {
+        let mut bytes = Vec::new();
+        open(module)?.read_to_end(&mut bytes).map_err(Refusal::io("read", module))?;
+        if self.policy != Policy::Off {
+            self.check(unit, module, Sha256Digest::of(&bytes))?;
+        }
+        Ok(bytes)
+    }
+
+    fn package(&self, unit: &Unit, package: &Path) -> Result<Vec<u8>, Refusal> {
+        let tree = agentd_trust::tree::read(package).map_err(Refusal::io("read", package))?;
+        if self.policy != Policy::Off {
+            let digests: BTreeMap<String, Sha256Digest> = tree
+                .iter()
+                .map(|(path, bytes)| (path.display().to_string(), Sha256Digest::of(bytes)))
+                .collect();
+            let folder = package.display().to_string();
+            self.decide(unit, package, |manifest| manifest.check_tree(&folder, &digests))?;
+        }
+        archive::zip(package.parent().unwrap_or(package), &tree).map_err(Refusal::io("copied", package))
+    }
+
+    fn check(&self, unit: &Unit, path: &Path, digest: Sha256Digest) -> Result<(), Refusal> {
+        let text = name::installed_name(path, None).map_err(|e| Refusal::Trust(e.to_string()))?;
+        self.decide(unit, path, |manifest| manifest.check(&text, digest))
+    }
+
+    fn decide(
+        &self,
+        unit: &Unit,
+        path: &Path,
+        check: impl FnOnce(&agentd_trust::VerifiedManifest) -> Result<(), TrustError>,
+    ) -> Result<(), Refusal> {
+        let verdict = judge(unit.signature.as_deref(), &self.ring, |manifest| {
+            manifest.check_unit(&signed_name(&unit.name))?;
+            check(manifest)
+        });
+        match decide(self.policy, &verdict) {
+            Decision::Allowed => Ok(()),
+            Decision::AllowedWithWarning(line) => {
+                tracing::warn!(unit = %unit.name, "{} runs all the same (trust policy warn): {line}", path.display());
+                Ok(())
+            }
+            Decision::Refused(line) => Err(Refusal::Trust(line)),
+        }
+    }
+
+    /// The keys that a unit's signature is by, if it is good.
+    #[must_use]
+    pub fn signers(&self, unit: &Unit) -> Vec<KeyId> {
+        match self.verdict(unit) {
+            Verdict::Trusted { keys } => keys,
+            Verdict::Unsigned | Verdict::Refused(_) => Vec::new(),
+        }
+    }
+}
+
+/// The unit that a signature is for: the template of an instance, the unit itself otherwise.
+#[must_use]
+pub fn signed_name(unit: &UnitName) -> String {
+    unit.template().as_ref().unwrap_or(unit).to_string()
+}
+
+/// Opens a regular file to be read, without waiting for a FIFO's writer.
+fn open(path: &Path) -> Result<File, Refusal> {
+    let file = File::options()
+        .read(true)
+        .custom_flags(agentd_linux::open::NONBLOCK | agentd_linux::open::NOCTTY)
+        .open(path)
+        .map_err(Refusal::io("opened", path))?;
+    let meta = file.metadata().map_err(Refusal::io("looked at", path))?;
+    if meta.is_file() {
+        return Ok(file);
+    }
+    let source = io::Error::new(io::ErrorKind::InvalidInput, "is no regular file");
+    Err(Refusal::Io { path: path.to_owned(), step: "executed", source })
+}

@@ -1,0 +1,199 @@
+//! Reading the units, at first and again: on a thread of its own, through the trust gate, into one whole set.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use agentd_linux::epoll::Waker;
+use agentd_linux::user::Accounts;
+use agentd_protocol::manager::Problem;
+use agentd_trust::{Decision, KeyRing, Policy, Sha256Digest, decide, judge};
+use agentd_unit::{
+    Admission, Gate, LoadReport, Loader, LoaderConfig, LocalZone, Scope, SearchPath, SpecifierContext,
+    Trusted, UnitFiles, UnitSet,
+};
+
+use crate::config::{Config, Mode};
+use crate::control::Answer;
+use crate::perform::trust::signed_name;
+
+/// What came of one loading.
+#[derive(Debug)]
+pub struct Loaded {
+    /// All units, the bad ones too.
+    pub set: UnitSet,
+    /// What is wrong and belongs to no unit, and what is wrong with units.
+    pub problems: Vec<Problem>,
+    /// The keys as they are now.
+    pub ring: KeyRing,
+    /// Who waits for it.
+    pub answer: Option<Answer>,
+}
+
+/// Reads units, one loading at a time; a request that comes meanwhile is a loading of its own, later.
+#[derive(Debug)]
+pub struct Loading {
+    loader: Loader,
+    waker: Arc<Waker>,
+    sender: Sender<Loaded>,
+    receiver: Receiver<Loaded>,
+    policy: Policy,
+    uid: u32,
+}
+
+impl Loading {
+    /// A loading that has read nothing yet.
+    ///
+    /// # Errors
+    /// The search path is not allowed, or no descriptor is left.
+    pub fn new(config: &Config, uid: u32, accounts: &Accounts) -> Result<Self, Box<dyn std::error::Error>> {
+        let environment: BTreeMap<String, String> = std::env::vars().collect();
+        let scope = if config.mode == Mode::User { Scope::User } else { Scope::System };
+        let search = SearchPath::new(scope, &config.unit_path, &environment, config.production)?;
+        let loader = Loader::new(LoaderConfig {
+            search,
+            trusted: Trusted(if uid == 0 { vec![0] } else { vec![0, uid] }),
+            specifiers: specifiers(config, uid, accounts),
+            zone: LocalZone::of_machine(Path::new("/etc/localtime")),
+        });
+        let (sender, receiver) = mpsc::channel();
+        Ok(Self { loader, waker: Arc::new(Waker::new()?), sender, receiver, policy: config.trust, uid })
+    }
+
+    /// The descriptor that becomes readable when a loading is done.
+    ///
+    /// # Errors
+    /// No descriptor left.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.waker.as_fd().try_clone_to_owned()
+    }
+
+    /// The folders that are searched, highest first.
+    #[must_use]
+    pub fn search_path(&self) -> Vec<PathBuf> {
+        self.loader.config().search.tiers.iter().map(|tier| tier.path.clone()).collect()
+    }
+
+    /// Reads everything now: for the start, when there is nothing else to do.
+    #[must_use]
+    pub fn load(&self, config: &Config) -> Loaded {
+        load(&self.loader, config, self.policy, self.uid)
+    }
+
+    /// Reads everything again on a thread of its own; the main loop goes on.
+    pub fn begin(&self, config: &Config, answer: Option<Answer>) {
+        let (loader, config) = (self.loader.clone(), config.clone());
+        let (sender, waker) = (self.sender.clone(), Arc::clone(&self.waker));
+        let (policy, uid) = (self.policy, self.uid);
+        let work = move || {
+            let loaded = Loaded { answer, ..load(&loader, &config, policy, uid) };
+            // A receiver that is gone is a manager that has ended.
+            let _ended = sender.send(loaded);
+            waker.wake();
+        };
+        if let Err(error) = thread::Builder::new().name("load-units".into()).spawn(work) {
+            tracing::error!(%error, "the units cannot be read again");
+        }
+    }
+
+    /// The loadings that are done, in the order of their ends.
+    pub fn done(&self) -> Vec<Loaded> {
+        self.waker.clear();
+        self.receiver.try_iter().collect()
+    }
+}
+
+fn load(loader: &Loader, config: &Config, policy: Policy, uid: u32) -> Loaded {
+    let ring = crate::boot::ground::keys(config, uid);
+    let report = loader.load(&TrustGate { policy, ring: &ring });
+    let problems = problems(&report);
+    Loaded { set: report.set, problems, ring, answer: None }
+}
+
+/// What a person should see of a loading.
+fn problems(report: &LoadReport) -> Vec<Problem> {
+    let of_paths = report.problems.iter().map(|problem| Problem {
+        unit: None,
+        path: Some(problem.path.display().to_string()),
+        message: problem.message.clone(),
+    });
+    let of_units = report.set.iter().filter_map(|unit| {
+        Some(Problem {
+            unit: Some(unit.name.to_string()),
+            path: unit.fragment.as_ref().map(|path| path.display().to_string()),
+            message: unit.load.reason()?.to_owned(),
+        })
+    });
+    of_paths.chain(of_units).collect()
+}
+
+/// Verifies the bytes of a unit's files before they are parsed.
+struct TrustGate<'a> {
+    policy: Policy,
+    ring: &'a KeyRing,
+}
+
+impl Gate for TrustGate<'_> {
+    fn admit(&self, files: &UnitFiles<'_>) -> Admission {
+        let digests: BTreeMap<String, Sha256Digest> =
+            files.files.iter().map(|file| (file.name.to_owned(), Sha256Digest::of(file.bytes))).collect();
+        let signature = files.signature.map(|bytes| &bytes[..]);
+        let verdict = judge(signature, self.ring, |manifest| {
+            manifest.check_unit(&signed_name(files.unit))?;
+            manifest.check_unit_files(&digests)
+        });
+        match decide(self.policy, &verdict) {
+            Decision::Allowed => Admission::Admitted,
+            Decision::AllowedWithWarning(line) => Admission::Warned(format!("trust: {line}")),
+            Decision::Refused(line) => Admission::Refused(format!("trust: {line}")),
+        }
+    }
+}
+
+/// What the machine and the manager are, for specifiers.
+fn specifiers(config: &Config, uid: u32, accounts: &Accounts) -> SpecifierContext {
+    let line = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let user = accounts.user(&uid.to_string()).ok();
+    let mut context = SpecifierContext {
+        uid: uid.to_string(),
+        gid: user.as_ref().map_or(0, |user| user.gid).to_string(),
+        host_name: agentd_linux::machine::hostname(),
+        machine_id: line("/etc/machine-id"),
+        boot_id: line("/proc/sys/kernel/random/boot_id").replace('-', ""),
+        kernel_release: line("/proc/sys/kernel/osrelease"),
+        architecture: architecture().to_owned(),
+        ..SpecifierContext::system()
+    };
+    if let (Some(user), Mode::User) = (user, config.mode) {
+        let home = |variable: &str, default: &str| {
+            std::env::var(variable)
+                .ok()
+                .filter(|v| v.starts_with('/'))
+                .unwrap_or(format!("{}/{default}", user.home))
+        };
+        context.runtime_dir = std::env::var("XDG_RUNTIME_DIR").unwrap_or_default();
+        context.state_dir = config.folders.units_state.display().to_string();
+        context.cache_dir = home("XDG_CACHE_HOME", ".cache");
+        context.configuration_dir = home("XDG_CONFIG_HOME", ".config");
+        context.logs_dir = config.folders.log.display().to_string();
+        context.home = user.home;
+        context.user = user.name;
+        context.group = String::new();
+    }
+    context
+}
+
+/// systemd's word for the architecture, systemd.unit(5) `%a`.
+const fn architecture() -> &'static str {
+    if cfg!(target_arch = "x86_64") {
+        "x86-64"
+    } else if cfg!(target_arch = "aarch64") {
+        "arm64"
+    } else {
+        std::env::consts::ARCH
+    }
+}

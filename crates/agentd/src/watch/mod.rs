@@ -1,0 +1,200 @@
+//! The only place where events are born: what the kernel and the agents say, as the engine's [`Event`]s.
+//!
+//! No unit policy stands here. Requests of people are handed in by the control server.
+
+pub mod children;
+pub mod groups;
+pub mod notifications;
+pub mod signals;
+pub mod units;
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use agentd_engine::{Deadlines, Event};
+use agentd_linux::notify::NotifySocket;
+use agentd_linux::signal::SignalFd;
+use agentd_linux::timer::{Clock, Timer, Wake};
+use tokio::io::unix::AsyncFd;
+
+use crate::control::Inbound;
+use crate::world::World;
+
+/// Which sources have something to say.
+#[derive(Debug, Default)]
+pub struct Woken {
+    signals: bool,
+    notify: bool,
+    groups: bool,
+    loaded: bool,
+    timers: [bool; 3],
+    /// A request that came meanwhile.
+    pub inbound: Option<Inbound>,
+}
+
+/// Every descriptor that the main loop waits on: a handful for the whole manager, none per unit.
+#[derive(Debug)]
+pub struct Sources {
+    signals: AsyncFd<SignalFd>,
+    notify: AsyncFd<NotifySocket>,
+    groups: Option<AsyncFd<OwnedFd>>,
+    loaded: AsyncFd<OwnedFd>,
+    timers: [AsyncFd<Timer>; 3],
+    armed: Deadlines,
+    /// A source that was not read to its end in the last turn.
+    left: Woken,
+}
+
+impl Sources {
+    /// Registers all sources with the runtime that this is called in.
+    ///
+    /// # Errors
+    /// No descriptor left, or the kernel lacks epoll(7).
+    pub fn new(
+        signals: SignalFd,
+        notify: NotifySocket,
+        groups: Option<OwnedFd>,
+        loaded: OwnedFd,
+    ) -> io::Result<Self> {
+        let timer = |clock| Timer::new(clock).and_then(registered);
+        Ok(Self {
+            signals: registered(signals)?,
+            notify: registered(notify)?,
+            groups: groups.map(registered).transpose()?,
+            loaded: registered(loaded)?,
+            timers: [timer(Clock::Monotonic)?, timer(Clock::Boottime)?, timer(Clock::Realtime)?],
+            armed: Deadlines::default(),
+            left: Woken::default(),
+        })
+    }
+
+    /// Sets the timers to the engine's next deadlines; a timer whose deadline is unchanged costs nothing.
+    pub fn arm(&mut self, deadlines: Deadlines) {
+        let at = [
+            (deadlines.monotonic != self.armed.monotonic).then_some(deadlines.monotonic.map(|at| at.0)),
+            (deadlines.boottime != self.armed.boottime).then_some(deadlines.boottime.map(|at| at.0)),
+            (deadlines.realtime != self.armed.realtime).then_some(
+                deadlines
+                    .realtime
+                    .map(|at| Duration::from_micros(u64::try_from(at.as_micros()).unwrap_or(0))),
+            ),
+        ];
+        for (timer, at) in self.timers.iter().zip(at) {
+            let Some(at) = at else { continue };
+            if let Err(error) = timer.get_ref().set(at) {
+                tracing::error!(%error, "a timer of the manager cannot be set");
+            }
+        }
+        self.armed = deadlines;
+    }
+
+    /// Waits until a source has something to say.
+    pub async fn wait(&mut self) -> Woken {
+        poll_fn(|cx| {
+            let woken = self.poll(cx);
+            if woken.any() { Poll::Ready(woken) } else { Poll::Pending }
+        })
+        .await
+    }
+
+    /// What has something to say now, without waiting.
+    pub fn poll_now(&mut self) -> Woken {
+        self.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Woken {
+        let left = std::mem::take(&mut self.left);
+        Woken {
+            signals: ready(&self.signals, cx) || left.signals,
+            notify: ready(&self.notify, cx) || left.notify,
+            groups: self.groups.as_ref().is_some_and(|groups| ready(groups, cx)) || left.groups,
+            loaded: ready(&self.loaded, cx),
+            timers: self.timers.each_ref().map(|timer| ready(timer, cx)),
+            inbound: None,
+        }
+    }
+
+    /// Reads what the woken sources have, notifications before exits.
+    pub fn drain(&mut self, woken: &Woken, world: &mut World, events: &mut VecDeque<Event>) {
+        if woken.notify || woken.signals {
+            self.left.notify = notifications::drain(self.notify.get_mut(), world, events);
+        }
+        if woken.signals {
+            signals::drain(self.signals.get_ref(), world, events);
+        }
+        if woken.groups {
+            groups::drain(world, events);
+        }
+        if woken.loaded {
+            units::drain(world, events);
+        }
+        self.tick(woken, events);
+    }
+
+    fn tick(&mut self, woken: &Woken, events: &mut VecDeque<Event>) {
+        let mut expired = false;
+        for (timer, woken) in self.timers.iter().zip(woken.timers) {
+            if !woken {
+                continue;
+            }
+            match timer.get_ref().read() {
+                Ok(Wake::NotYet) => {}
+                Ok(Wake::Expired) => expired = true,
+                Ok(Wake::ClockChanged) => events.push_back(Event::ClockChanged),
+                Err(error) => tracing::error!(%error, "a timer of the manager cannot be read"),
+            }
+        }
+        if expired || woken.timers[2] {
+            // What expired is disarmed now; whatever the engine answers is set anew.
+            self.armed = Deadlines::default();
+        }
+        if expired {
+            events.push_back(Event::Tick);
+        }
+    }
+}
+
+impl Woken {
+    /// Woken by a request alone.
+    #[must_use]
+    pub fn by(inbound: Inbound) -> Self {
+        Self { inbound: Some(inbound), ..Self::default() }
+    }
+
+    fn any(&self) -> bool {
+        self.signals || self.notify || self.groups || self.loaded || self.timers.contains(&true)
+    }
+}
+
+/// Registers a source with the runtime.
+fn registered<T: AsRawFd>(source: T) -> io::Result<AsyncFd<T>> {
+    #[expect(
+        deprecated,
+        reason = "its successor is unsafe, as it asks that the descriptor lives as long as the source; each source here \
+                  owns its descriptor"
+    )]
+    AsyncFd::new(source)
+}
+
+/// Whether the descriptor became readable, taking the readiness: what comes after the reading is told again.
+fn ready<T: AsRawFd>(source: &AsyncFd<T>, cx: &mut Context<'_>) -> bool {
+    match source.poll_read_ready(cx) {
+        Poll::Ready(Ok(mut guard)) => {
+            guard.clear_ready();
+            // The next readiness must wake this task, so the interest is registered again at once.
+            if let Poll::Ready(Ok(mut again)) = source.poll_read_ready(cx) {
+                again.clear_ready();
+            }
+            true
+        }
+        Poll::Ready(Err(error)) => {
+            tracing::error!(%error, "a source of events cannot be waited for");
+            false
+        }
+        Poll::Pending => false,
+    }
+}

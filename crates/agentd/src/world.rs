@@ -1,0 +1,301 @@
+//! All that the shell holds besides the engine: what effects act on and what watching needs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use agentd_engine::{
+    Boottime, Effect, InvocationId, Monotonic, Now, Record, RequestId, Sender, ShutdownKind, UnitView,
+};
+use agentd_linux::cgroup::CgroupRoot;
+use agentd_linux::rlimit::Rlimit;
+use agentd_linux::spawn::Spawner;
+use agentd_linux::timer::Clocks;
+use agentd_linux::user::Accounts;
+use agentd_protocol::manager::Problem;
+use agentd_state::StateDir;
+use agentd_unit::sections::ControlAccess;
+use agentd_unit::{Realtime, UnitName};
+
+use crate::config::Config;
+use crate::control::access::Owner;
+use crate::control::replies::Replies;
+use crate::control::view::Extras;
+use crate::control::{Answer, Follower};
+use crate::journal;
+use crate::log::{FollowId, LogStore};
+use crate::perform::runs::Runs;
+use crate::perform::trust::Trust;
+use crate::perform::usage;
+use crate::units::Loading;
+
+/// The shell's own state. The main loop owns it.
+pub struct World {
+    /// How this manager runs.
+    pub config: Config,
+    /// The clocks, read before each event.
+    pub now: Now,
+    /// Reused for the effects of one event.
+    pub scratch: Vec<Effect>,
+    /// The live runs.
+    pub runs: Runs,
+    /// Who waits for which request.
+    pub replies: Replies,
+    /// The policy and the keys.
+    pub trust: Trust,
+    /// The embedded log.
+    pub log: Option<LogStore>,
+    /// Clients that follow a unit's log.
+    pub followers: Vec<(FollowId, Follower)>,
+    /// Durable state.
+    pub state: Arc<StateDir>,
+    /// Where stamps are written without the main loop waiting for a disk.
+    pub stamps: mpsc::Sender<(UnitName, Realtime)>,
+    /// What makes processes.
+    pub spawner: Spawner,
+    /// Our part of the cgroup tree, where there is one.
+    pub cgroups: Option<CgroupRoot>,
+    /// Tells when a cgroup becomes empty or loses a process to the OOM killer.
+    pub watches: crate::watch::groups::Watches,
+    /// Users and groups.
+    pub accounts: Accounts,
+    /// Limits that processes of units get, as the manager found them.
+    pub rlimits: Vec<Rlimit>,
+    /// For whom the control socket is.
+    pub owner: Owner,
+    /// Reading and reading again of units.
+    pub loading: Loading,
+    /// How the manager ends, once everything is stopped.
+    pub ending: Option<ShutdownKind>,
+    /// The request for the first unit.
+    pub first_request: Option<RequestId>,
+    /// Whether the first request was answered.
+    pub booted: bool,
+    /// Orphans that were adopted and reaped.
+    pub orphans: u64,
+    /// Children that were left for the next turn.
+    pub children_left: bool,
+    /// The control socket is to be made anew.
+    pub reopen_control: bool,
+    /// The state of all units is to be logged.
+    pub dump: bool,
+    /// What the last loading found that is no unit's fault.
+    pub problems: Vec<Problem>,
+    /// What this machine lacks, in sentences for `status`.
+    pub missing: Vec<String>,
+    /// When the manager was started.
+    pub started: Realtime,
+    /// The bytes of physical memory, for limits in percent.
+    pub machine_memory: u64,
+    /// The tasks that the machine can have, for limits in percent.
+    pub machine_tasks: u64,
+    /// The OOM score that processes of units get, where the manager has another.
+    pub oom_score_adjust: Option<i32>,
+    /// Tells a second manager of us, for as long as it is held.
+    pub lock: std::fs::File,
+    /// Whether the kit for Python agents was written to the runtime folder.
+    pub kit_written: bool,
+}
+
+impl World {
+    /// Reads the clocks for the next event.
+    pub fn read_clocks(&mut self) {
+        match Clocks::now() {
+            Ok(clocks) => self.now = now(&clocks),
+            Err(error) => tracing::error!(%error, "the clocks cannot be read"),
+        }
+    }
+
+    /// The wall clock's time at which CLOCK_BOOTTIME was zero, by the present setting.
+    #[must_use]
+    pub fn boot_time(&self) -> Realtime {
+        let since = i64::try_from(self.now.boottime.0.as_micros()).unwrap_or(i64::MAX);
+        Realtime(self.now.realtime.as_micros().saturating_sub(since))
+    }
+
+    /// A point on the monotonic clock as microseconds on the wall clock, by the present setting; 0 for none.
+    #[must_use]
+    pub fn realtime_of(&self, at: Option<Monotonic>) -> u64 {
+        at.map_or(0, |at| {
+            let wall = self.now.realtime + (at - self.now.monotonic);
+            u64::try_from(wall.as_micros()).unwrap_or(0)
+        })
+    }
+
+    /// The run and the place in it of a process that says something.
+    #[must_use]
+    pub fn run_of_process(&self, pid: u32) -> Option<(InvocationId, Sender)> {
+        if let Some((run, effect)) = self.runs.find(pid) {
+            return Some((run, Sender::Process(effect)));
+        }
+        let unit = self.unit_of_process(pid)?;
+        let (run, _) = self.runs.of_unit(&unit)?;
+        Some((run, Sender::Other { pid }))
+    }
+
+    /// The unit in which a process lives: by its cgroup, else by the invocation that its environment names.
+    #[must_use]
+    pub fn unit_of_process(&self, pid: u32) -> Option<UnitName> {
+        if let Some(cgroups) = &self.cgroups {
+            let path = agentd_linux::cgroup::of_process(pid).ok().flatten()?;
+            return cgroups.unit_of(&path).and_then(|name| UnitName::parse(name).ok());
+        }
+        let run = crate::perform::kill::run_in_environment(pid)?;
+        self.runs.get(run).map(|run| run.unit.name.clone())
+    }
+
+    /// The unit in which a process lives, and what its processes may do here.
+    #[must_use]
+    pub fn access_of(&self, pid: u32) -> Option<(UnitName, ControlAccess)> {
+        let unit = self.unit_of_process(pid)?;
+        let run = self.runs.of_unit(&unit).map(|(_, run)| run);
+        let agent = run.and_then(|run| run.unit.as_service()).and_then(|body| body.agent.as_ref());
+        Some((unit, agent.map(|agent| agent.control_access).unwrap_or_default()))
+    }
+
+    /// An orphan was adopted and reaped.
+    pub fn adopted(&mut self, pid: u32, unit: Option<UnitName>) {
+        self.orphans += 1;
+        let run = unit.as_ref().and_then(|unit| self.runs.of_unit(unit)).map(|(run, _)| run);
+        if let Some(run) = run.and_then(|run| self.runs.get_mut(run)) {
+            run.orphans += 1;
+        }
+        tracing::debug!(pid, unit = unit.as_ref().map(UnitName::as_str), "reaped an orphan");
+    }
+
+    /// Has the log read what a run has said so far.
+    pub fn drain_log(&self, run: InvocationId) {
+        if let (Some(log), true) = (&self.log, self.runs.get(run).is_some_and(|run| run.logged)) {
+            log.drain(run);
+        }
+    }
+
+    /// Says what the engine has to say: to the journal or the console, and into the unit's own log.
+    pub fn log(&self, record: &Record) {
+        journal::emit(record);
+        if let (Some(log), Some(unit)) = (&self.log, &record.unit) {
+            log.record(unit, record.run, journal::LogLevel::from(record.level).number(), &record.text);
+        }
+    }
+
+    /// Keeps when a timer fired, off the main loop.
+    pub fn save_stamp(&self, timer: &UnitName, at: Realtime) {
+        if self.stamps.send((timer.clone(), at)).is_err() {
+            tracing::error!(unit = %timer, "the last time of the timer cannot be kept: its writer has ended");
+        }
+    }
+
+    /// A run is over: its cgroup, its copies and its pipe go.
+    pub fn release(&mut self, id: InvocationId) {
+        let Some(run) = self.runs.end(id) else { return };
+        self.watches.forget(id);
+        self.trust.forget(&id.to_string());
+        if let Some(leaf) = run.cgroup {
+            self.watches.remove(&run.unit.name, leaf);
+        }
+    }
+
+    /// Whether the journal, not the embedded log, has what a unit says.
+    #[must_use]
+    pub fn journal_has(&self, unit: &UnitName) -> bool {
+        self.runs.of_unit(unit).is_some_and(|(_, run)| run.output.is_some() && !run.logged)
+    }
+
+    /// What the engine does not know of a unit.
+    #[must_use]
+    pub fn extras(&self, view: &UnitView) -> Extras {
+        let unit = &view.unit;
+        let leaf = self.runs.of_unit(&unit.name).and_then(|(_, run)| run.cgroup.as_ref());
+        let verdict = self.trust.verdict(unit);
+        Extras {
+            control_group: leaf.map(|leaf| leaf.cgroup().to_owned()).unwrap_or_default(),
+            usage: leaf.map(usage::read).unwrap_or_default(),
+            not_enforced: self.not_enforced(view),
+            trust: crate::control::status::trust_state(unit, &verdict),
+            key_ids: self.trust.signers(unit).iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// The cgroup and the memory of a unit, for `list`.
+    #[must_use]
+    pub fn group_and_memory(&self, view: &UnitView) -> (String, Option<u64>) {
+        match self.runs.of_unit(&view.unit.name).and_then(|(_, run)| run.cgroup.as_ref()) {
+            Some(leaf) => (leaf.cgroup().to_owned(), leaf.stats().memory_current),
+            None => (String::new(), None),
+        }
+    }
+
+    /// The limits of a unit that this machine does not enforce.
+    #[must_use]
+    pub fn not_enforced(&self, view: &UnitView) -> Vec<String> {
+        let Some(body) = view.unit.as_service() else { return Vec::new() };
+        let has = self.cgroups.as_ref().map(CgroupRoot::enforceable).unwrap_or_default();
+        let service = &body.service;
+        [
+            ("MemoryMax", service.memory_max.is_some(), has.memory),
+            ("CPUQuota", service.cpu_quota.is_some(), has.cpu),
+            ("TasksMax", service.tasks_max.is_some(), has.pids),
+        ]
+        .into_iter()
+        .filter(|(_, wanted, enforced)| *wanted && !enforced)
+        .map(|(key, ..)| key.to_owned())
+        .collect()
+    }
+
+    /// Ends followers whose client is gone.
+    pub fn prune_followers(&mut self) {
+        let Some(log) = &self.log else { return };
+        self.followers.retain(|(id, follower)| {
+            let gone = follower.is_gone();
+            if gone {
+                log.unfollow(*id);
+            }
+            !gone
+        });
+    }
+
+    /// Begins to read all units again; the answer, if somebody waits for it, goes out when they are swapped in.
+    pub fn begin_reload(&mut self, answer: Option<Answer>) {
+        self.loading.begin(&self.config, answer);
+    }
+
+    /// The folders that are searched for units, highest first.
+    #[must_use]
+    pub fn unit_path(&self) -> Vec<PathBuf> {
+        self.loading.search_path()
+    }
+}
+
+/// The kernel's clocks as the engine has them.
+#[must_use]
+pub fn now(clocks: &Clocks) -> Now {
+    Now {
+        monotonic: Monotonic(clocks.monotonic),
+        boottime: Boottime(clocks.boottime),
+        realtime: Realtime(i64::try_from(clocks.realtime.as_micros()).unwrap_or(i64::MAX)),
+    }
+}
+
+/// Starts the thread that writes stamps, and gives the way to it. It ends when the way is dropped.
+#[must_use]
+pub fn stamp_writer(state: Arc<StateDir>) -> mpsc::Sender<(UnitName, Realtime)> {
+    let (sender, receiver) = mpsc::channel::<(UnitName, Realtime)>();
+    let write = move || {
+        for (timer, at) in receiver {
+            if let Err(error) = state.save_stamp(&timer, at) {
+                tracing::error!(unit = %timer, %error, "the last time of the timer cannot be kept");
+            }
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("stamps".into()).spawn(write) {
+        tracing::error!(%error, "the writer of timers' last times cannot be started");
+    }
+    sender
+}
+
+/// The stamps as the engine wants them.
+#[must_use]
+pub fn stamps(state: &StateDir) -> BTreeMap<UnitName, Realtime> {
+    state.stamps()
+}
