@@ -174,6 +174,9 @@ impl World {
     /// Says what the engine has to say: to the journal or the console, and into the unit's own log.
     pub fn log(&self, record: &Record) {
         journal::emit(record);
+        if journal::LogLevel::from(record.level).number() > self.config.log_level.number() {
+            return;
+        }
         if let (Some(log), Some(unit)) = (&self.log, &record.unit) {
             log.record(unit, record.run, journal::LogLevel::from(record.level).number(), &record.text);
         }

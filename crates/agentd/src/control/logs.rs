@@ -30,6 +30,7 @@ pub fn send(
         return answer.result::<GetLogsReply>(Err(CallError::ExpectedMore {}));
     }
     let unit = &view.unit.name;
+    let identifier = unit.stem().to_owned();
     let source = if world.journal_has(unit) { LogSource::Journal } else { LogSource::Embedded };
     let lines = request.lines.map_or(DEFAULT_LINES, |n| usize::try_from(n).unwrap_or(usize::MAX));
     let Some(log) = &world.log else {
@@ -42,8 +43,9 @@ pub fn send(
         let mut sink = Some(answer);
         let id = log.follow(unit, lines, move |entries| {
             // A client that reads too slowly is let go, as a gap in what it sees would be worse.
-            let sent =
-                pages(source, entries, false).into_iter().all(|r| sink.as_ref().is_some_and(|a| a.send(r)));
+            let sent = pages(source, &identifier, entries, false)
+                .into_iter()
+                .all(|r| sink.as_ref().is_some_and(|a| a.send(r)));
             if !sent {
                 sink = None;
             }
@@ -53,7 +55,7 @@ pub fn send(
     }
     log.read(unit, lines, move |entries| match entries {
         Ok(entries) => {
-            let all = pages(source, entries, true);
+            let all = pages(source, &identifier, entries, true);
             if more || all.len() == 1 {
                 all.into_iter().all(|reply| answer.send(reply));
             } else {
@@ -69,7 +71,7 @@ pub fn send(
 }
 
 /// The entries as replies; the last of them ends the call if `end`.
-fn pages(source: LogSource, entries: Vec<Entry>, end: bool) -> Vec<Reply> {
+fn pages(source: LogSource, identifier: &str, entries: Vec<Entry>, end: bool) -> Vec<Reply> {
     let mut pages: Vec<Vec<LogEntry>> = vec![Vec::new()];
     let mut bytes = 0;
     for entry in entries {
@@ -81,7 +83,7 @@ fn pages(source: LogSource, entries: Vec<Entry>, end: bool) -> Vec<Reply> {
         }
         bytes += entry.text.len();
         if let Some(page) = pages.last_mut() {
-            page.push(wire(entry));
+            page.push(wire(identifier, entry));
         }
     }
     let count = pages.len();
@@ -92,12 +94,15 @@ fn pages(source: LogSource, entries: Vec<Entry>, end: bool) -> Vec<Reply> {
     pages.into_iter().enumerate().map(page).collect()
 }
 
-fn wire(entry: Entry) -> LogEntry {
+fn wire(identifier: &str, entry: Entry) -> LogEntry {
     LogEntry {
         timestamp: u64::try_from(entry.realtime.as_micros()).unwrap_or(0),
         priority: entry.priority,
         invocation_id: entry.run.map(|run| run.to_string()).unwrap_or_default(),
-        identifier: String::new(),
+        identifier: match entry.origin {
+            Origin::Output => identifier.to_owned(),
+            Origin::Manager => "agentd".to_owned(),
+        },
         pid: None,
         stream: match entry.origin {
             Origin::Output => LogStream::Output,
