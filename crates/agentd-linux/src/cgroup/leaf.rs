@@ -119,12 +119,17 @@ impl Leaf {
         let frozen = self.write("cgroup.freeze", "1").is_ok();
         let killed = self.signal(libc::SIGKILL);
         if frozen {
-            match self.write("cgroup.freeze", "0") {
-                Err(e) if !is_gone(&e) => return Err(e),
-                _ => {}
-            }
+            self.thaw()?;
         }
         killed.map(|_count| ())
+    }
+
+    /// Lets what was frozen run. Without the freezer, or a cgroup, nothing is frozen.
+    pub(super) fn thaw(&self) -> Result<(), CgroupError> {
+        match self.write("cgroup.freeze", "0") {
+            Err(e) if is_gone(&e) => Ok(()),
+            result => result,
+        }
     }
 
     /// Sends a signal to each process in it and below, each once, also to those that are born while we go. Gives
@@ -282,5 +287,43 @@ fn remove_folder(at: BorrowedFd<'_>, name: &Path, shown: &Path) -> Result<Remova
         // ENOTEMPTY: a cgroup was made in it since we looked.
         Err(Errno::EBUSY | Errno::ENOTEMPTY) => Ok(Removal::Busy),
         Err(errno) => Err(CgroupError::access("remove", shown, errno.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::super::{CgroupRoot, Place};
+    use super::*;
+
+    fn sleeper(folder: &Path) -> Child {
+        let child = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
+        std::fs::write(folder.join("cgroup.procs"), child.id().to_string()).unwrap();
+        child
+    }
+
+    #[test]
+    fn without_cgroup_kill_each_process_is_killed_and_the_tree_is_thawed() {
+        if !nix::unistd::geteuid().is_root() {
+            assert!(std::env::var_os("CI").is_none(), "this test needs root");
+            return;
+        }
+        let mut root = CgroupRoot::set_up(Place::Folder("agentd-test-one-by-one")).unwrap();
+        let leaf = root.leaf("system.slice", "old.service").unwrap();
+        let below = leaf.path().join("below");
+        std::fs::create_dir(&below).unwrap();
+        let children = [sleeper(leaf.path()), sleeper(&below), sleeper(&below)];
+        leaf.kill_one_by_one().unwrap();
+        for mut child in children {
+            use std::os::unix::process::ExitStatusExt;
+            assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
+        }
+        assert!(leaf.read("cgroup.freeze").unwrap().starts_with('0'));
+        leaf.write("cgroup.freeze", "1").unwrap();
+        let again = root.leaf("system.slice", "old.service").unwrap();
+        assert!(again.read("cgroup.freeze").unwrap().starts_with('0'), "a left-over is thawed");
+        assert_eq!(again.remove().unwrap(), Removal::Removed);
+        root.leave();
     }
 }

@@ -138,9 +138,9 @@ impl CgroupRoot {
             .map_err(|e| CgroupError::access("read", Path::new("/proc/self/cgroup"), e))?
             .ok_or(CgroupError::NotMounted)?;
         let mut root = Self::of(&mount, &own, place);
-        root.make_folder(&root.folder)?;
+        make_folder(&root.folder)?;
         let scope = root.folder.join(INIT_SCOPE);
-        root.make_folder(&scope)?;
+        make_folder(&scope)?;
         if place == Place::Whole && is_below_a_root(&root.folder) {
             move_all(&root.folder, &scope)?;
         }
@@ -195,7 +195,8 @@ impl CgroupRoot {
         &self.problems
     }
 
-    /// Makes the cgroup of a unit, or finds the one that a former life has left (see [`Leaf::is_populated`]).
+    /// Makes the cgroup of a unit, or finds the one that a former life has left (see [`Leaf::is_populated`]). One
+    /// that was left frozen is thawed: a process that is born into it would never get to its exec.
     /// `slice` is a name such as `system.slice`; `a-b.slice` lies in `a.slice`.
     ///
     /// # Errors
@@ -203,8 +204,12 @@ impl CgroupRoot {
     pub fn leaf(&mut self, slice: &str, unit: &str) -> Result<Leaf, CgroupError> {
         let within = format!("{}/{unit}", self.slice(slice)?);
         let folder = detect::join(&self.folder, &within);
-        self.make_folder(&folder)?;
-        Leaf::open(folder, format!("{}/{within}", self.cgroup))
+        let made = make_folder(&folder)?;
+        let leaf = Leaf::open(folder, format!("{}/{within}", self.cgroup))?;
+        if !made {
+            leaf.thaw()?;
+        }
+        Ok(leaf)
     }
 
     /// The unit that a process belongs to by its cgroup path: `SLICE/…/UNIT` below our root is UNIT. None: it is
@@ -245,19 +250,11 @@ impl CgroupRoot {
                 continue;
             }
             let folder = detect::join(&self.folder, &within);
-            self.make_folder(&folder)?;
+            make_folder(&folder)?;
             self.enable(&folder);
             self.slices.insert(within.clone());
         }
         Ok(within)
-    }
-
-    fn make_folder(&self, folder: &Path) -> Result<(), CgroupError> {
-        match fs::create_dir(folder) {
-            Ok(()) => Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            Err(e) => Err(CgroupError::access("make", folder, e)),
-        }
     }
 
     /// Enables for the children of a cgroup whatever it has itself, one by one, as the kernel takes all or none.
@@ -299,6 +296,15 @@ fn slice_chain(slice: &str) -> Vec<String> {
 /// The root of all cgroups has no type and may have processes beside children; a container's root may not.
 fn is_below_a_root(folder: &Path) -> bool {
     folder.join("cgroup.type").exists()
+}
+
+/// Makes a cgroup. False: it was there.
+fn make_folder(folder: &Path) -> Result<bool, CgroupError> {
+    match fs::create_dir(folder) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(e) => Err(CgroupError::access("make", folder, e)),
+    }
 }
 
 /// How often a list of processes is read again for those that were born meanwhile.
