@@ -109,6 +109,8 @@ fn is_listening(path: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::*;
     use crate::testing::TempDir;
 

@@ -23,7 +23,7 @@ pub(crate) fn alone(name: &str, body: impl FnOnce()) {
         return body();
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([name, "--exact", "--nocapture", "--test-threads=1"]).env(MARK, name);
+    command.args([name, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"]).env(MARK, name);
     // A group of its own, so that a signal to a group of a test reaches nobody else.
     let output = command.process_group(0).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
