@@ -22,7 +22,7 @@ use super::{FollowId, budget, stamp, tail};
 const OPEN_FILES: usize = 64;
 
 /// How soon a write that failed is tried again, at first and at most.
-const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
+const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
 
 /// Why lines are missing where no write has failed.
 const BEHIND: &str = "the disk was behind";
@@ -90,9 +90,13 @@ impl Writer {
         }
         // The last chance of what was held.
         self.retry(Instant::now() + RETRY.1);
-        for unit in self.units.values() {
-            if let Some(Err(error)) = unit.file.as_ref().map(UnitFile::sync) {
-                tracing::warn!(%error, "the log of an agent may not survive a power cut");
+        for (unit, log) in &self.units {
+            if let Some(failure) = &log.failure {
+                let bytes = log.held.bytes();
+                tracing::error!(unit = %unit, "the newest {bytes} bytes of the log of {unit} are lost: {}", failure.reason);
+            }
+            if let Some(Err(error)) = log.file.as_ref().map(UnitFile::sync) {
+                tracing::warn!(unit = %unit, %error, "the log of {unit} may not survive a power cut");
             }
         }
     }
@@ -203,9 +207,10 @@ impl Writer {
             chunk.bytes.drain(..done);
             chunk.lines = chunk.bytes.iter().filter(|b| **b == b'\n').count() as u64;
         }
-        let begun = file.take_begun();
-        written?;
-        if begun { self.enforce_budget(unit) } else { Ok(()) }
+        if file.take_begun() {
+            self.enforce_budget(unit);
+        }
+        written
     }
 
     /// Sees to it that the unit's file is open, and is the one that its path leads to.
@@ -237,15 +242,19 @@ impl Writer {
         }
     }
 
-    fn enforce_budget(&self, unit: &UnitName) -> io::Result<()> {
+    /// Makes room for the file that was begun for a unit. The lines are in it; that older ones stay is no reason to
+    /// write them again.
+    fn enforce_budget(&self, unit: &UnitName) {
         let keep = file::path_of(&self.config.dir, unit);
-        let freed = budget::enforce(&self.config.dir, self.config.max_total_bytes, &keep)?;
-        if freed > 0 {
-            tracing::info!(
-                "the oldest {freed} bytes of the agents' logs were removed, as all together took too much"
-            );
+        match budget::enforce(&self.config.dir, self.config.max_total_bytes, &keep) {
+            Ok(0) => {}
+            Ok(freed) => {
+                tracing::info!("the agents' logs took too much: their oldest {freed} bytes were removed")
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the agents' logs may take too much, as old ones cannot be removed")
+            }
         }
-        Ok(())
     }
 
     /// Forgets a unit of which nothing is open, held or followed.
