@@ -426,6 +426,34 @@ fn full_disk() {
     assert!(all.ends_with(&format!("{total:099}\n")), "and writing goes on");
 }
 
+#[test]
+fn a_full_disk_gives_up_the_units_oldest_lines_for_its_newest() {
+    let dir = TempDir::new();
+    let mut private = Command::new("unshare");
+    private.args(["--map-root-user", "--mount", "--propagation", "private"]).arg(exe());
+    assert!(part(private, "disk_smaller_than_the_log", &dir.0), "see above");
+}
+
+#[test]
+#[ignore = "part of a_full_disk_gives_up_the_units_oldest_lines_for_its_newest"]
+fn disk_smaller_than_the_log() {
+    let folder = part_folder();
+    let mount = ["-t", "tmpfs", "-o", "size=256k", "none"];
+    assert!(Command::new("mount").args(mount).arg(&folder).status().unwrap().success());
+    let mut config = LogConfig::new(&folder);
+    (config.max_bytes_per_unit, config.files_kept, config.max_line) = (400_000, 3, 200);
+    let store = LogStore::start(config).unwrap();
+    let unit = unit("a.service");
+    for number in 0..20_000 {
+        store.record(&unit, None, 6, &number.to_string());
+    }
+    flush(&store);
+    let entries = texts(&read(&store, &unit, 3000));
+    let expected: Vec<String> = (17_000..20_000).map(|n| n.to_string()).collect();
+    assert_eq!(entries, expected, "no line is missing, and none is held");
+    assert!(fs::read_to_string(folder.join("a.service.log")).unwrap().ends_with(" 19999\n"));
+}
+
 fn is_written(folder: &Path, number: u64) -> bool {
     let text = fs::read_to_string(folder.join("log/a.service.log")).unwrap_or_default();
     text.ends_with(&format!("{number:099}\n"))

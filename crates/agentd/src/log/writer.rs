@@ -171,13 +171,14 @@ impl Writer {
             let written = self.write_chunk(unit, &mut chunk);
             if written.is_ok() {
                 self.outbox.reuse(chunk.bytes);
+                sacrificed = false;
                 continue;
             }
             if let Some(log) = self.units.get_mut(unit) {
                 log.held.put_back(chunk);
             }
             match written {
-                // A full disk: the unit's own oldest lines make room for its newest, once a round.
+                // A full disk: the unit's own oldest lines make room for its newest, one file a chunk.
                 Err(error) if error.kind() == io::ErrorKind::StorageFull && !sacrificed => {
                     let path = file::path_of(&self.config.dir, unit);
                     sacrificed = budget::sacrifice(&path, self.config.files_kept)?;
