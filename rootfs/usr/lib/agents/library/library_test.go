@@ -125,7 +125,11 @@ func TestARenewedLeaseLastsAnew(t *testing.T) {
 	work := take(t, library, "worker")
 	renewed := start
 	for pause := time.NewTicker(limits.Lease / 4); time.Since(start) < limits.Lease*3/2; <-pause.C {
-		if err := library.Renew(work.ID, work.Lease); err != nil {
+		err := library.Renew(work.ID, work.Lease)
+		if err != nil && time.Since(renewed) >= limits.Lease {
+			t.Skip("the machine stood still for a whole lease, which was then rightly over")
+		}
+		if err != nil {
 			t.Fatalf("%v after the last renewal: %v", time.Since(renewed), err)
 		}
 		renewed = time.Now()
