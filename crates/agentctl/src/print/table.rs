@@ -48,8 +48,11 @@ impl<const N: usize> Table<N> {
         self.rows.push(cells);
     }
 
-    /// Writes it all. No line ends in spaces.
+    /// Writes it all; without rows nothing, as nobody needs headers of what is not there. No line ends in spaces.
     pub(crate) fn write(&self, style: Style, out: &mut impl Write) -> io::Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
         let width = |column: usize| {
             let cells = self.rows.iter().map(|row| row[column].text.chars().count());
             cells.chain([self.headers[column].chars().count()]).max().unwrap_or(0)

@@ -49,7 +49,12 @@ fn write_units(
     }
     let hint = if all { "" } else { " Pass --all to see loaded but inactive units, too." };
     let plural = if units.len() == 1 { "unit" } else { "units" };
-    writeln!(out, "\n{} {plural} listed.{hint}", units.len())
+    writeln!(out, "{}{} {plural} listed.{hint}", gap(units), units.len())
+}
+
+/// The empty line between a table and its sum.
+const fn gap<T>(rows: &[T]) -> &'static str {
+    if rows.is_empty() { "" } else { "\n" }
 }
 
 fn unit_row(unit: &UnitSummary) -> [Cell; 7] {
@@ -80,7 +85,13 @@ pub(crate) fn timers(context: &Context, out: &mut impl Write) -> Outcome {
     }
     table.write(context.style, out)?;
     if !context.quiet {
-        writeln!(out, "\n{} {} listed.", timers.len(), if timers.len() == 1 { "timer" } else { "timers" })?;
+        writeln!(
+            out,
+            "{}{} {} listed.",
+            gap(&timers),
+            timers.len(),
+            if timers.len() == 1 { "timer" } else { "timers" }
+        )?;
     }
     Ok(Exit::Done)
 }

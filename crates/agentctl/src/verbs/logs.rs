@@ -6,7 +6,7 @@ use std::thread;
 
 use agentd_protocol::method;
 use agentd_protocol::unit::LogEntry;
-use agentd_protocol::words::LogSource;
+use agentd_protocol::words::{LogSource, LogStream};
 use agentd_unit::UnitName;
 
 use crate::args::Logs;
@@ -134,12 +134,23 @@ fn read(
     let limit = if follow { None } else { Some(ANSWER) };
     client.stream::<method::GetLogs, Failure>(&last_lines(unit, lines, follow), limit, |page| {
         source = page.source;
-        page.entries.into_iter().try_for_each(&mut *each)
+        page.entries.into_iter().map(|entry| named(unit, entry)).try_for_each(&mut *each)
     })?;
     match source {
         LogSource::Embedded => Ok(()),
         LogSource::Journal => journal::read(context.user, unit, lines, follow, each),
     }
+}
+
+/// The manager's own log does not say who speaks: its lines are the unit's or its own.
+fn named(unit: &UnitName, mut entry: LogEntry) -> LogEntry {
+    if entry.identifier.is_empty() {
+        entry.identifier = match entry.stream {
+            LogStream::Output => unit.stem().to_owned(),
+            LogStream::Manager => "agentd".to_owned(),
+        };
+    }
+    entry
 }
 
 fn write_entry(context: &Context, entry: &LogEntry, out: &mut impl Write) -> io::Result<()> {
@@ -156,6 +167,16 @@ pub(crate) fn line(clock: &Clock, entry: &LogEntry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_without_a_speaker_is_the_units_or_the_managers() {
+        let unit = UnitName::parse("web@2.service").unwrap();
+        let said_by = |stream| named(&unit, LogEntry { stream, ..LogEntry::default() }).identifier;
+        assert_eq!(said_by(LogStream::Output), "web@2");
+        assert_eq!(said_by(LogStream::Manager), "agentd");
+        let entry = LogEntry { identifier: "own".into(), ..LogEntry::default() };
+        assert_eq!(named(&unit, entry).identifier, "own");
+    }
 
     #[test]
     fn a_line_says_when_who_and_what() {

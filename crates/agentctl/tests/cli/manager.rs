@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -53,6 +54,11 @@ impl Answer {
 
     pub(crate) fn refuse(&mut self, error: &CallError) {
         self.send(&error.to_reply());
+    }
+
+    /// Closes the connection without an answer.
+    pub(crate) fn leave(&mut self) {
+        self.stream.shutdown(Shutdown::Both).expect("an open connection");
     }
 
     fn send(&mut self, reply: &Reply) {

@@ -139,6 +139,16 @@ fn no_block_asks_not_to_wait_and_other_flags_reach_the_manager() {
     assert_eq!(reboot.kind, ShutdownKind::Reboot);
 }
 
+#[test]
+fn a_manager_that_is_gone_before_it_answers_a_shutdown_has_done_it() {
+    let folder = Folder::new();
+    serve(&folder, |request, answer| match request {
+        Request::Shutdown(_) => answer.leave(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(agentctl(&folder, "exit 5"), (0, String::new(), String::new()));
+}
+
 fn states(request: Request, answer: &mut Answer) {
     match request {
         Request::Get(get) => answer.done(&match get.unit.as_str() {

@@ -10,7 +10,7 @@ use super::{UnitStatus, tree};
 use crate::context::Context;
 use crate::print::exit_name::ended;
 use crate::print::size::bytes;
-use crate::print::time::span_ms;
+use crate::print::time::{span, span_ms};
 use crate::print::{Style, one_line};
 use crate::verbs::logs::line;
 
@@ -176,7 +176,7 @@ impl<W: Write> Page<'_, W> {
             self.label("Main PID", self.named(unit.main_pid))?;
         } else if let Some(end) = end {
             let ran = unit.exec_main_exit_timestamp.saturating_sub(unit.exec_main_start_timestamp);
-            self.label("Main PID", format!("{} ({end}), ran for {}", unit.exec_main_pid, span_ms(ran)))?;
+            self.label("Main PID", format!("{} ({end}), ran for {}", unit.exec_main_pid, ran_for(ran)))?;
         }
         if unit.control_pid > 0 {
             self.label("Control PID", self.named(unit.control_pid))?;
@@ -237,6 +237,11 @@ impl<W: Write> Page<'_, W> {
         }
         Ok(())
     }
+}
+
+/// A life down to the millisecond, or, where it was shorter than that, to the microsecond.
+fn ran_for(micros: u64) -> String {
+    if micros < 1000 { span(micros, 1) } else { span_ms(micros) }
 }
 
 /// When the present ActiveState began, as systemctl chooses it.
