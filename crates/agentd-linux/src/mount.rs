@@ -123,12 +123,12 @@ fn device(path: &Path) -> Option<u64> {
     fs::symlink_metadata(path).ok().map(|meta| meta.dev())
 }
 
-/// The mount points of this process's namespace, in the order of mounting. proc_pid_mountinfo(5), field 5.
+/// The mount points of the calling thread's namespace, in the order of mounting. proc_pid_mountinfo(5), field 5.
 ///
 /// # Errors
 /// If /proc is not there.
 pub fn mounts() -> io::Result<Vec<PathBuf>> {
-    let text = fs::read_to_string("/proc/self/mountinfo")?;
+    let text = fs::read_to_string("/proc/thread-self/mountinfo")?;
     Ok(text
         .lines()
         .filter_map(|line| line.split(' ').nth(4))
@@ -208,8 +208,8 @@ pub fn root_is_read_only() -> io::Result<bool> {
 /// The kernel's own file systems: they hold nothing that could be lost, and /proc and /sys serve us to the end.
 const KEPT: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/"];
 
-/// Unmounts all that can be, last mounted first, then makes the root read-only. Returns what is still mounted
-/// writable, with the reason.
+/// Unmounts all that can be, last mounted first. What is still in use, and the root, becomes read-only instead, so
+/// that nothing on it is lost when the machine ends. Returns what is still writable, with the reason.
 pub fn unmount_all() -> Vec<(PathBuf, io::Error)> {
     let mut left = Vec::new();
     let mut points = mounts().unwrap_or_default();
@@ -218,15 +218,22 @@ pub fn unmount_all() -> Vec<(PathBuf, io::Error)> {
         if KEPT.iter().any(|kept| is_below(&point, kept)) {
             continue;
         }
-        if let Err(errno) = umount2(&point, MntFlags::UMOUNT_NOFOLLOW) {
-            left.push((point, errno.into()));
+        if umount2(&point, MntFlags::UMOUNT_NOFOLLOW).is_err()
+            && let Err(error) = remount_read_only(&point)
+        {
+            left.push((point, error));
         }
     }
-    let none: Option<&str> = None;
-    if let Err(errno) = mount(none, "/", none, MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY, none) {
-        left.push(("/".into(), errno.into()));
+    if let Err(error) = remount_read_only(Path::new("/")) {
+        left.push(("/".into(), error));
     }
     left
+}
+
+/// Makes the file system that is mounted there read-only, wherever else it is mounted.
+fn remount_read_only(point: &Path) -> io::Result<()> {
+    let none: Option<&str> = None;
+    Ok(mount(none, point, none, MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY, none)?)
 }
 
 /// Whether `point` is `kept` or, for all but the root, below it.

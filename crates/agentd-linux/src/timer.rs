@@ -120,8 +120,9 @@ impl Timer {
     /// # Errors
     /// None that a timerfd can have.
     pub fn read(&self) -> io::Result<Wake> {
-        match self.fd.wait() {
-            Ok(()) => Ok(Wake::Expired),
+        // Not by nix's wait, which takes ECANCELED for an expiry.
+        match nix::unistd::read(&self.fd, &mut [0; 8]) {
+            Ok(_) => Ok(Wake::Expired),
             Err(Errno::EAGAIN) => Ok(Wake::NotYet),
             Err(Errno::ECANCELED) => Ok(Wake::ClockChanged),
             Err(errno) => Err(errno.into()),
