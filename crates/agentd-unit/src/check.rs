@@ -33,8 +33,7 @@ pub(crate) fn cross_check(
             check.own_timer();
         }
         UnitType::Timer => check.timer(),
-        UnitType::Target | UnitType::Slice => {}
-        UnitType::Socket | UnitType::Path => check.not_supported(),
+        UnitType::Target | UnitType::Slice | UnitType::Socket | UnitType::Path => {}
     }
 }
 
@@ -275,13 +274,6 @@ impl Check<'_> {
         let calendar =
             |trigger: &TimerTrigger| matches!(trigger, TimerTrigger::Calendar(_) | TimerTrigger::Cron(_));
         self.draft.timer.triggers.iter().any(calendar)
-    }
-
-    /// Fail closed: a type whose sections this version does not have must not count as loaded.
-    fn not_supported(&mut self) {
-        let unit_type = self.name.unit_type();
-        let message = format!("this version of agentd has no {unit_type} units");
-        self.error(Section::Unit, "", message, "see docs/keys.md for what it has");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -97,6 +98,15 @@ impl UnitName {
             return Err(UnitNameError::Empty(text.to_owned()));
         }
         Ok(Self(text.into()))
+    }
+
+    /// The unit that a file such as `web.service.toml` or `web.service` is for.
+    ///
+    /// # Errors
+    /// The first rule that the name breaks.
+    pub fn of_file(path: &Path) -> Result<Self, UnitNameError> {
+        let file = path.file_name().map(|file| file.to_string_lossy()).unwrap_or_default();
+        Self::parse(file.strip_suffix(".toml").unwrap_or(&file))
     }
 
     /// As a person types it: a name without a type is a service, as systemctl has it.

@@ -40,14 +40,9 @@ pub struct Parsed {
 #[must_use]
 pub fn parse_unit(name: &UnitName, files: &[Arc<SourceFile>], context: &ParseContext<'_>) -> Parsed {
     let mut reader = Reader { name, context, draft: Draft::default(), diagnostics: Vec::new() };
-    for file in files {
-        let (found, problems) = toml_front::read(file);
-        reader.diagnostics.extend(problems);
-        reader.file(file, &found);
-    }
-    let sound = !reader.diagnostics.iter().any(Diagnostic::is_error);
-    if let Some(main) = files.first().filter(|_| sound) {
-        check::cross_check(name, &mut reader.draft, main, &mut reader.diagnostics);
+    match name.unit_type() {
+        UnitType::Socket | UnitType::Path => reader.not_supported(files),
+        UnitType::Service | UnitType::Timer | UnitType::Target | UnitType::Slice => reader.files(files),
     }
     reader.diagnostics.truncate(MAX_ERRORS);
     let mut unit = assemble(name, files, &mut reader.draft);
@@ -75,6 +70,28 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    fn files(&mut self, files: &[Arc<SourceFile>]) {
+        for file in files {
+            let first = self.diagnostics.len();
+            let (found, problems) = toml_front::read(file);
+            self.diagnostics.extend(problems);
+            self.file(file, &found);
+            self.diagnostics[first..].sort_by_key(|diagnostic| diagnostic.span.start);
+        }
+        let sound = !self.diagnostics.iter().any(Diagnostic::is_error);
+        if let Some(main) = files.first().filter(|_| sound) {
+            check::cross_check(self.name, &mut self.draft, main, &mut self.diagnostics);
+        }
+    }
+
+    /// Fail closed: a type whose section this version does not have must not count as loaded.
+    fn not_supported(&mut self, files: &[Arc<SourceFile>]) {
+        let message = format!("this version of agentd has no {} units", self.name.unit_type());
+        let help = "services, timers, targets and slices are there".to_owned();
+        self.diagnostics
+            .extend(files.first().map(|file| Diagnostic::error(file, 0..0, message).with_help(help)));
+    }
+
     fn file(&mut self, file: &Arc<SourceFile>, found: &Assignments) {
         let sections: HashMap<&str, Option<Section>> =
             found.sections.iter().map(|name| (name.text.as_str(), self.section(file, name))).collect();
@@ -203,7 +220,6 @@ fn own_timer(service: &mut Unit, draft: &Draft) -> Option<Unit> {
     };
     timer.fragment.clone_from(&service.fragment);
     timer.drop_ins.clone_from(&service.drop_ins);
-    timer.digest = digest([timer.name.as_str().as_bytes(), &service.digest]);
     timer.unit.description = Some(format!("Timer of {}", service.description()));
     timer.install = std::mem::take(&mut service.install);
     timer.install.alias.clear();
@@ -212,5 +228,9 @@ fn own_timer(service: &mut Unit, draft: &Draft) -> Option<Unit> {
     if let Body::Timer(body) = &mut timer.body {
         body.unit.get_or_insert_with(|| service.name.clone());
     }
+    // What else the service's file says does not change the timer.
+    let mut pieces: Vec<String> = draft.timer.triggers.iter().map(ToString::to_string).collect();
+    pieces.push(format!("{} {:?} {}", draft.timer.persistent, timer.install, timer.name));
+    timer.digest = digest(pieces.iter().map(String::as_bytes));
     Some(timer)
 }

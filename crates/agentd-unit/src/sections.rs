@@ -3,6 +3,7 @@
 //! Spans of time are `Option<Duration>`, where `None` is `infinity` (no bound), unless a field says otherwise.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -392,6 +393,38 @@ pub enum TimerTrigger {
     Calendar(CalendarSpec),
     /// `Cron`: five fields or `@daily` and the like, crontab(5).
     Cron(CronSpec),
+}
+
+impl TimerTrigger {
+    /// The key in the unit file.
+    #[must_use]
+    pub const fn key(&self) -> &'static str {
+        match self {
+            Self::Active(_) => "OnActiveSec",
+            Self::Boot(_) => "OnBootSec",
+            Self::Startup(_) => "OnStartupSec",
+            Self::UnitActive(_) => "OnUnitActiveSec",
+            Self::UnitInactive(_) => "OnUnitInactiveSec",
+            Self::Calendar(_) => "OnCalendar",
+            Self::Cron(_) => "Cron",
+        }
+    }
+}
+
+/// As systemd shows it: `OnBootSec=10s`, `OnCalendar=*-*-* 00:00:00`.
+impl fmt::Display for TimerTrigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}=", self.key())?;
+        match self {
+            Self::Active(span)
+            | Self::Boot(span)
+            | Self::Startup(span)
+            | Self::UnitActive(span)
+            | Self::UnitInactive(span) => f.write_str(&crate::values::span::display(*span)),
+            Self::Calendar(spec) => spec.fmt(f),
+            Self::Cron(spec) => spec.fmt(f),
+        }
+    }
 }
 
 /// `[Timer]`, systemd.timer(5).

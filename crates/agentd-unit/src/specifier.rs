@@ -1,5 +1,7 @@
 //! Specifiers such as `%i`, systemd.unit(5) "SPECIFIERS".
 
+use std::collections::BTreeMap;
+
 use crate::diagnostic::quote;
 use crate::escape::{unescape, unescape_path};
 use crate::name::UnitName;
@@ -71,6 +73,28 @@ impl SpecifierContext {
             uid: "0".to_owned(),
             group: "root".to_owned(),
             gid: "0".to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The folders of a user's manager, from its environment; what is not set stays empty, and so do names and ids.
+    #[must_use]
+    pub fn user(environment: &BTreeMap<String, String>) -> Self {
+        let absolute = |name: &str| environment.get(name).filter(|value| value.starts_with('/')).cloned();
+        let home = absolute("HOME");
+        let below_home = |path: &str| home.as_ref().map(|home| format!("{home}/{path}"));
+        let root =
+            |name: &str, default: &str| absolute(name).or_else(|| below_home(default)).unwrap_or_default();
+        let state_dir = root("XDG_STATE_HOME", ".local/state");
+        Self {
+            runtime_dir: absolute("XDG_RUNTIME_DIR").unwrap_or_default(),
+            logs_dir: if state_dir.is_empty() { String::new() } else { format!("{state_dir}/log") },
+            state_dir,
+            cache_dir: root("XDG_CACHE_HOME", ".cache"),
+            configuration_dir: root("XDG_CONFIG_HOME", ".config"),
+            temporary_dir: absolute("TMPDIR").unwrap_or_else(|| "/tmp".to_owned()),
+            var_temporary_dir: absolute("TMPDIR").unwrap_or_else(|| "/var/tmp".to_owned()),
+            home: home.clone().unwrap_or_default(),
             ..Self::default()
         }
     }

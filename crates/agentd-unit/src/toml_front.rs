@@ -29,6 +29,9 @@ pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments, Vec<Diagnostic>) {
         problems.iter().map(|p| line_around(source.text(), p.span.start)).collect();
     let sound = |span: &Range<usize>| !broken.iter().any(|line| line.contains(&span.start));
     found.assignments.retain(|assignment| sound(&assignment.key.span));
+    // Behind an unclosed bracket the reader takes keys for sections; a section stands behind a bracket.
+    let bracketed = |name: &Name| source.text()[..name.span.start].trim_end().ends_with('[');
+    found.sections.retain(|name| broken.is_empty() || bracketed(name));
     problems.extend(reader.problems.into_iter().filter(|problem| sound(&problem.span)));
     (found, problems)
 }
@@ -42,21 +45,59 @@ fn line_around(text: &str, offset: usize) -> Range<usize> {
     start..end + 1
 }
 
+/// The reader's words, where a person who does not know TOML would not know what to do, and ours with the help.
+const WORDINGS: [(&str, &str, &str); 6] = [
+    (
+        "string values must be quoted",
+        "the value is not quoted",
+        "write it in double quotes; true, false and numbers stand alone",
+    ),
+    ("invalid basic string", "the string is not closed", "end it with a double quote on the same line"),
+    (
+        "missing escaped value",
+        "the string has an unknown escape",
+        "write \\\\ for a backslash, or use single quotes",
+    ),
+    (
+        "cannot recurse further",
+        "the value is nested too deeply",
+        "no setting takes more than a list of lists",
+    ),
+    ("unclosed table", "the section's name is not closed", "write it as [Section]"),
+    ("extra comma in array", "the list has a comma too many", "write one comma between two items"),
+];
+
 fn syntax_error(source: &Arc<SourceFile>, error: &toml::de::Error) -> Diagnostic {
-    let span = error.span().unwrap_or(0..0);
-    let message = error.message().trim();
-    match message {
-        "duplicate key" => {
-            let key = source.text().get(source.clamp(&span)).unwrap_or_default();
-            Diagnostic::error(
-                source,
-                span.clone(),
-                format!("{} is set twice in this file", quote(key.trim())),
+    let span = source.clamp(&error.span().unwrap_or(0..0));
+    let told = error.message().trim();
+    let text = source.text();
+    let before = text[..span.start].trim_end_matches([' ', '\t']);
+    if told == "duplicate key" {
+        let key = text[span.clone()].trim();
+        let (message, help) = if before.ends_with('[') {
+            (
+                format!("the section [{key}] stands twice in this file"),
+                "write all of its settings below one of them",
             )
-            .with_help("keep one of them; to add to a list write one list".to_owned())
-        }
-        _ => Diagnostic::error(source, span, format!("not TOML: {message}"))
-            .with_help((!message.contains("expected")).then(|| "strings stand in double quotes".to_owned())),
+        } else {
+            (
+                format!("{} is set twice in this file", quote(key)),
+                "keep one of them; to add to a list write one list",
+            )
+        };
+        return Diagnostic::error(source, span, message).with_help(help.to_owned());
+    }
+    if before.ends_with('=')
+        && text[span.end..].trim_start_matches([' ', '\t', '\r']).starts_with('\n')
+        && span.is_empty()
+    {
+        return Diagnostic::error(source, span, "there is no value behind the '='")
+            .with_help("write one; [] is an empty list".to_owned());
+    }
+    match WORDINGS.iter().find(|(theirs, ..)| told.starts_with(theirs)) {
+        Some((_, ours, help)) => Diagnostic::error(source, span, *ours).with_help((*help).to_owned()),
+        None => Diagnostic::error(source, span, format!("not TOML: {told}"))
+            .with_help("strings stand in double quotes, lists in [ ], tables in { }".to_owned()),
     }
 }
 

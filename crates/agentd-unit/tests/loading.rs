@@ -468,3 +468,63 @@ fn names_that_are_no_units_are_told_and_hide_nothing() {
     }
     assert!(!problems.iter().any(|problem| problem.contains("README")));
 }
+
+#[test]
+fn install_gives_an_enabled_unit_its_aliases_and_takes_none_from_others() {
+    let install = |alias: &str, more: &str| format!("{GOOD}[Install]\nAlias = \"{alias}\"\n{more}");
+    let tiers = Tiers::new();
+    tiers
+        .write("etc/a.service.toml", install("x.service", ""))
+        .write("etc/b.service.toml", install("x.service", ""));
+    tiers.write("etc/c.service.toml", install("a.service", ""));
+    tiers.write("etc/d.service.toml", install("y.service", "Enabled = false\n"));
+    let report = tiers.load();
+    assert_eq!(unit(&report, "x.service").name, name("a.service"));
+    assert_eq!(unit(&report, "a.service").name, name("a.service"));
+    assert!(report.set.get(&name("y.service")).is_none(), "a disabled unit has no alias");
+    for (loser, text) in
+        [("b.service", "x.service is already a name of a.service"), ("c.service", "a.service is already")]
+    {
+        assert!(unit(&report, loser).warnings[0].contains(text), "{loser}");
+    }
+}
+
+#[test]
+fn drop_ins_of_a_timer_that_comes_from_a_service_are_told() {
+    let tiers = Tiers::new();
+    tiers.write("etc/a.service.toml", format!("{GOOD}[Timer]\nOnBootSec = 1\n"));
+    tiers.write("etc/a.timer.d/x.toml", "[Timer]\nOnBootSec = 2\n");
+    let report = tiers.load();
+    let told = report.problems.iter().any(|p| p.message.contains("write [Timer] into a.service.d"));
+    assert!(told, "{:?}", report.problems);
+}
+
+#[test]
+fn one_unit_is_loaded_by_any_of_its_names() {
+    let tiers = Tiers::new();
+    tiers.write("usr/real.service.toml", GOOD).link("etc/alias.service.toml", "../usr/real.service.toml");
+    tiers.write("etc/clock.service.toml", format!("{GOOD}[Timer]\nOnBootSec = 1\n"));
+    let loader = tiers.loader();
+    for (asked, id) in
+        [("real.service", "real.service"), ("alias.service", "real.service"), ("clock.timer", "clock.timer")]
+    {
+        let unit = loader.load_unit(&name(asked), &OpenGate);
+        assert_eq!((unit.name, unit.load), (name(id), LoadState::Loaded), "{asked}");
+    }
+    assert_eq!(loader.load_unit(&name("nobody.service"), &OpenGate).load, LoadState::NotFound);
+}
+
+#[test]
+fn a_timer_of_a_service_that_stays_active_is_warned_of() {
+    let tiers = Tiers::new();
+    tiers.write(
+        "etc/a.service.toml",
+        "[Service]\nType = \"oneshot\"\nRemainAfterExit = true\nExecStart = \"/bin/true\"\n",
+    );
+    tiers
+        .write("etc/a.timer.toml", "[Timer]\nOnUnitActiveSec = 5\n")
+        .write("etc/b.timer.toml", "[Timer]\nOnBootSec = 5\nUnit = \"a.service\"\n");
+    let report = tiers.load();
+    assert!(unit(&report, "a.timer").warnings[0].contains("starts it once only"));
+    assert!(unit(&report, "b.timer").warnings.is_empty());
+}

@@ -76,7 +76,10 @@ pub struct Trusted(pub Vec<u32>);
 
 impl Trusted {
     /// Whether nobody else could have written what has this metadata.
-    fn check(&self, path: &Path, meta: &Metadata) -> Result<(), OpenError> {
+    ///
+    /// # Errors
+    /// Who could have, and what to do.
+    pub(super) fn check(&self, path: &Path, meta: &Metadata) -> Result<(), OpenError> {
         let refuse = |why: String| Err(OpenError::Writable { path: path.to_owned(), why });
         let (owner, mode) = (meta.uid(), meta.mode());
         if !self.0.contains(&owner) {

@@ -18,13 +18,21 @@ pub(super) struct Pass<'a> {
     config: &'a LoaderConfig,
     index: &'a Index,
     gate: &'a dyn Gate,
+    /// By unit: the links that lead to it.
+    aliases: BTreeMap<UnitName, Vec<UnitName>>,
     pub(super) units: BTreeMap<UnitName, Unit>,
     pub(super) problems: Vec<Problem>,
 }
 
 impl<'a> Pass<'a> {
     pub(super) fn new(config: &'a LoaderConfig, index: &'a Index, gate: &'a dyn Gate) -> Self {
-        Self { config, index, gate, units: BTreeMap::new(), problems: Vec::new() }
+        let mut aliases: BTreeMap<UnitName, Vec<UnitName>> = BTreeMap::new();
+        for (alias, entry) in &index.units {
+            if let (Entry::Alias { .. }, Ok(id)) = (entry, index.resolve(alias)) {
+                aliases.entry(id).or_default().push(alias.clone());
+            }
+        }
+        Self { config, index, gate, aliases, units: BTreeMap::new(), problems: Vec::new() }
     }
 
     /// Loads all that the index has, and what that names.
@@ -43,7 +51,32 @@ impl<'a> Pass<'a> {
         for unit in default.into_iter().filter(|unit| self.index.resolve(&unit.name).is_err()) {
             self.units.insert(unit.name.clone(), unit);
         }
+        self.installed_aliases();
         self.timers_of_lasting_services();
+    }
+
+    /// Gives enabled units the names of their `Alias`. A name that is a unit's or a link's stays that; of two units
+    /// that want one name the first in order has it.
+    fn installed_aliases(&mut self) {
+        let mut taken: BTreeMap<UnitName, UnitName> = BTreeMap::new();
+        let ids: BTreeSet<UnitName> = self.units.keys().cloned().collect();
+        for unit in self.units.values_mut().filter(|unit| unit.enabled) {
+            let wanted = unit.install.alias.iter().filter(|alias| !unit.aliases.contains(alias));
+            let mut given = Vec::new();
+            for alias in wanted {
+                let in_use = ids.contains(alias) || self.index.units.contains_key(alias);
+                match taken.get(alias).or(in_use.then_some(alias)) {
+                    Some(owner) => {
+                        unit.warnings.push(format!("[Install] Alias: {alias} is already a name of {owner}"));
+                    }
+                    None => {
+                        taken.insert(alias.clone(), unit.name.clone());
+                        given.push(alias.clone());
+                    }
+                }
+            }
+            unit.aliases.append(&mut given);
+        }
     }
 
     /// Loads the unit that a name leads to, unless that was done.
@@ -89,7 +122,7 @@ impl<'a> Pass<'a> {
         if self.units.contains_key(name) {
             return;
         }
-        let aliases = self.aliases_of(name);
+        let aliases = self.aliases.get(name).cloned().unwrap_or_default();
         let (mut unit, timer) = match ReadFiles::read(name, path, &aliases, self.config, self.index) {
             Ok(read) => read.parse(name, self.config, self.gate),
             Err(why) => {
@@ -100,20 +133,17 @@ impl<'a> Pass<'a> {
             }
         };
         unit.aliases = aliases;
-        let more: Vec<_> =
-            unit.install.alias.iter().filter(|alias| !unit.aliases.contains(alias)).cloned().collect();
-        unit.aliases.extend(more.into_iter().filter(|alias| !self.index.units.contains_key(alias)));
         unit.enabled = self.is_enabled(name, name, &unit);
         if let Some(mut timer) = timer {
             timer.enabled = self.is_enabled(&timer.name, name, &timer);
-            self.own_timer(timer, &mut unit);
+            self.own_timer(timer, &unit);
         }
         self.units.insert(name.clone(), unit);
     }
 
     /// Takes the timer that a service brings, unless there is a file for it: which of the two is meant is for the
     /// author to say.
-    fn own_timer(&mut self, mut timer: Unit, service: &mut Unit) {
+    fn own_timer(&mut self, mut timer: Unit, service: &Unit) {
         if let Some(Entry::File(path) | Entry::Bad { path, .. }) = self.index.units.get(&timer.name) {
             let why = format!(
                 "there are two definitions of {}: {} and the [Timer] of {}; keep one",
@@ -126,14 +156,14 @@ impl<'a> Pass<'a> {
             timer.load = LoadState::Masked;
             timer.fragment = Some(path.clone());
         }
+        let drop_ins = self.index.drop_ins.get(timer.name.as_str());
+        if let Some(drop_in) = drop_ins.and_then(|files| files.values().next()) {
+            let (timer, service) = (&timer.name, &service.name);
+            let message =
+                format!("is not used: {timer} comes from {service}; write [Timer] into {service}.d");
+            self.problems.push(Problem { path: drop_in.path.clone(), message });
+        }
         self.units.insert(timer.name.clone(), timer);
-    }
-
-    /// The names that are links to this unit.
-    fn aliases_of(&self, name: &UnitName) -> Vec<UnitName> {
-        let links = self.index.units.iter().filter(|(_, entry)| matches!(entry, Entry::Alias { .. }));
-        let links = links.filter(|(alias, _)| self.index.resolve(alias).as_ref() == Ok(name));
-        links.map(|(alias, _)| alias.clone()).collect()
     }
 
     /// Markers decide, the `/etc` ones before the `/run` ones; else `[Install]`. An instance that is there only

@@ -202,22 +202,21 @@ fn marker(index: &mut Index, path: &Path, stem: &str, enabled: bool) {
 
 /// Whether a folder inside a tier may be used; if not, that is told.
 fn usable(index: &mut Index, folder: &TierFolder<'_>, path: &Path) -> Option<()> {
-    let real = match path.canonicalize() {
-        Ok(real) => real,
+    let meta = match std::fs::symlink_metadata(path) {
+        Ok(meta) => meta,
         Err(error) => {
             index.problem(path, format!("cannot be read: {error}"));
             return None;
         }
     };
-    if !real.is_dir() {
-        index.problem(path, "is not used: it has a folder's name but is none");
+    if !meta.is_dir() {
+        let what =
+            if meta.is_symlink() { "is a link; make it a folder" } else { "has a folder's name but is none" };
+        index.problem(path, format!("is not used: it {what}"));
         return None;
     }
-    if real != path {
-        index.problem(path, "is not used: it is a link; make it a folder");
-        return None;
-    }
-    if let Err(error) = folder.trusted.folder(path) {
+    // The folders above are the tier's, which were checked.
+    if let Err(error) = folder.trusted.check(path, &meta) {
         index.problem(path, format!("is not used: {}", error.one_line()));
         return None;
     }

@@ -301,7 +301,7 @@ fn choice(
     // Restart = false reads well and means no.
     let word = match &value.raw {
         Raw::Bool(false) if words.contains(&"no") => "no".to_owned(),
-        _ => match cx.text(value, "a word") {
+        _ => match cx.text(value, &format!("a word ({})", words.join(", "))) {
             Some(word) => word,
             None => return,
         },
