@@ -113,6 +113,9 @@ impl Reader<'_> {
         }
         let unit_type = self.name.unit_type();
         let Some(section) = Section::from_name(text) else {
+            if self.diagnostics.len() >= MAX_ERRORS {
+                return None;
+            }
             let fitting = Section::ALL.into_iter().filter(|section| section.fits(unit_type));
             let near = nearest(text, fitting.clone().map(Section::as_str));
             let all: Vec<String> = fitting.map(|section| format!("[{}]", section.as_str())).collect();
@@ -139,6 +142,9 @@ impl Reader<'_> {
         let key = assignment.key.text.as_str();
         if key.starts_with("X-") {
             return None;
+        }
+        if section.setting(key).is_none() && self.diagnostics.len() >= MAX_ERRORS {
+            return None; // Not told, and looking for what was meant takes time.
         }
         let in_section = section.as_str();
         let problem = match section.setting(key) {

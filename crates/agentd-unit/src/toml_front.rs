@@ -172,7 +172,9 @@ impl Reader<'_> {
     }
 
     fn refuse(&mut self, span: Range<usize>, message: String, help: String) {
-        self.problems.push(Diagnostic::error(self.source, span, message).with_help(help));
+        if self.problems.len() < MAX_ERRORS {
+            self.problems.push(Diagnostic::error(self.source, span, message).with_help(help));
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::exec::ExecKind;
 use crate::name::{UnitName, UnitType};
 use crate::parse::ParseContext;
 use crate::sections::{TimerSection, TimerTrigger};
+use crate::toml_front::MAX_ERRORS;
 use crate::values::{self, Refused};
 
 /// What applying needs to know, and where it puts what is wrong.
@@ -26,8 +27,10 @@ pub(crate) struct ApplyContext<'a> {
 }
 
 impl ApplyContext<'_> {
-    fn refuse(&mut self, value: &Value, refused: Refused) {
-        self.refused.push((value.span.clone(), refused));
+    fn refuse(&mut self, span: &Range<usize>, refused: Refused) {
+        if self.refused.len() < MAX_ERRORS {
+            self.refused.push((span.clone(), refused));
+        }
     }
 
     fn expand(&self, text: &str) -> Result<String, Refused> {
@@ -49,7 +52,7 @@ impl ApplyContext<'_> {
         match self.expand(text) {
             Ok(text) => Some(text),
             Err(refused) => {
-                self.refuse(value, refused);
+                self.refuse(&value.span, refused);
                 None
             }
         }
@@ -57,7 +60,7 @@ impl ApplyContext<'_> {
 
     fn wrong_shape<T>(&mut self, value: &Value, wanted: &str) -> Option<T> {
         let why = format!("wants {wanted}, not {}", value.shape());
-        self.refuse(value, Refused::new(why));
+        self.refuse(&value.span, Refused::new(why));
         None
     }
 
@@ -69,7 +72,7 @@ impl ApplyContext<'_> {
         parser: impl FnOnce(&str) -> Result<T, Refused>,
     ) -> Option<T> {
         let text = self.scalar(value, wanted)?;
-        self.take(value, parser(&text))
+        self.take(&value.span, parser(&text))
     }
 
     /// Parses a string whose specifiers are resolved first.
@@ -80,15 +83,15 @@ impl ApplyContext<'_> {
         parser: impl FnOnce(&str) -> Result<T, Refused>,
     ) -> Option<T> {
         let text = self.text(value, wanted)?;
-        self.take(value, parser(&text))
+        self.take(&value.span, parser(&text))
     }
 
-    fn take<T>(&mut self, value: &Value, result: Result<T, Refused>) -> Option<T> {
-        result.map_err(|refused| self.refuse(value, refused)).ok()
+    fn take<T>(&mut self, span: &Range<usize>, result: Result<T, Refused>) -> Option<T> {
+        result.map_err(|refused| self.refuse(span, refused)).ok()
     }
 
     /// The words of a list: its strings, or a string's words. `None` resets: an empty list or string.
-    fn words(&mut self, value: &Value, wanted: &str) -> Option<Vec<(Value, String)>> {
+    fn words(&mut self, value: &Value, wanted: &str) -> Option<Vec<(Range<usize>, String)>> {
         let parts: Vec<&Value> = match &value.raw {
             Raw::Text(_) => vec![value],
             Raw::List(list) => list.iter().collect(),
@@ -99,9 +102,9 @@ impl ApplyContext<'_> {
         for part in parts {
             let Some(text) = self.text(part, wanted) else { continue };
             if split {
-                words.extend(text.split_ascii_whitespace().map(|word| (part.clone(), word.to_owned())));
+                words.extend(text.split_ascii_whitespace().map(|word| (part.span.clone(), word.to_owned())));
             } else {
-                words.push((part.clone(), text));
+                words.push((part.span.clone(), text));
             }
         }
         Some(words)
@@ -201,8 +204,8 @@ fn append<T>(
         field.clear();
         return;
     }
-    for (part, word) in cx.words(value, wanted).unwrap_or_default() {
-        field.extend(cx.take(&part, parser(&word)));
+    for (span, word) in cx.words(value, wanted).unwrap_or_default() {
+        field.extend(cx.take(&span, parser(&word)));
     }
 }
 
@@ -233,7 +236,7 @@ fn boolean(value: &Value, cx: &mut ApplyContext<'_>) -> Option<bool> {
 
 fn principal(value: &Value, cx: &mut ApplyContext<'_>) -> Option<String> {
     match &value.raw {
-        Raw::Integer(number) => cx.take(value, values::principal::parse(&number.to_string())),
+        Raw::Integer(number) => cx.take(&value.span, values::principal::parse(&number.to_string())),
         _ => cx.parse_text(value, "a name or a number", values::principal::parse),
     }
 }
@@ -287,8 +290,8 @@ fn units(field: &mut std::collections::BTreeSet<UnitName>, value: &Value, cx: &m
         field.clear();
         return;
     }
-    for (part, word) in cx.words(value, "a list of units").unwrap_or_default() {
-        field.extend(cx.take(&part, unit_name(&word)));
+    for (span, word) in cx.words(value, "a list of units").unwrap_or_default() {
+        field.extend(cx.take(&span, unit_name(&word)));
     }
 }
 
@@ -310,7 +313,7 @@ fn choice(
         let near = nearest(&word, words.iter().copied());
         let all = format!("the words are {}", words.join(", "));
         let help = near.map_or(all, |near| format!("did you mean '{near}'?"));
-        cx.refuse(value, Refused::of(&word, "is not known here", &help));
+        cx.refuse(&value.span, Refused::of(&word, "is not known here", &help));
     }
 }
 
@@ -377,7 +380,7 @@ fn environment(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
         }
         Raw::Text(text) => {
             let words = values::words::split(text);
-            for word in cx.take(value, words).unwrap_or_default() {
+            for word in cx.take(&value.span, words).unwrap_or_default() {
                 variable(value, &word.text, draft, cx);
             }
         }
@@ -395,7 +398,7 @@ fn environment(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
 
 fn variable(place: &Value, text: &str, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     let expanded = cx.expand(text).and_then(|text| values::environment::assignment(&text));
-    draft.service.environment.extend(cx.take(place, expanded));
+    draft.service.environment.extend(cx.take(&place.span, expanded));
 }
 
 fn working_directory(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
@@ -449,7 +452,7 @@ fn capabilities(field: &mut Option<u64>, value: &Value, cx: &mut ApplyContext<'_
         Ok(set) => *field = Some(values::capability::merge(*field, set)),
         Err(refused) => {
             let wrong = words.iter().find(|(_, word)| values::capability::parse([word.as_str()]).is_err());
-            let place = wrong.map_or(value, |(place, _)| place);
+            let place = wrong.map_or(&value.span, |(place, _)| place);
             cx.refuse(place, refused);
         }
     }
