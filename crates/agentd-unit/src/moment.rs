@@ -41,33 +41,28 @@ fn next_fixed(pattern: &dyn Pattern, zone: &TimeZone, after: Timestamp) -> Optio
     let mut from = zone.to_datetime(after);
     loop {
         let civil = pattern.next_civil(from)?;
-        match zone.to_ambiguous_timestamp(civil).offset() {
-            AmbiguousOffset::Unambiguous { offset } => {
-                let instant = offset.to_timestamp(civil).ok()?;
-                if instant > after {
-                    return Some(instant);
-                }
-                from = civil.checked_add(TICK).ok()?;
-            }
-            AmbiguousOffset::Gap { before, after: behind } => {
-                let instant = change(zone, behind.to_timestamp(civil).ok()?, behind)?;
-                if instant > after {
-                    return Some(instant);
-                }
-                from = behind.to_datetime(instant).max(before.to_datetime(instant));
-            }
-            AmbiguousOffset::Fold { before, after: behind } => {
-                let instant = before.to_timestamp(civil).ok()?;
-                if instant > after {
-                    return Some(instant);
-                }
-                // All of the fold's times had their turn in the first pass.
-                from = if change(zone, instant, behind)? <= after {
-                    before.to_datetime(change(zone, instant, behind)?)
-                } else {
-                    civil.checked_add(TICK).ok()?
-                };
-            }
+        let (instant, next_from) = place(zone, civil, after)?;
+        if instant > after {
+            return Some(instant);
+        }
+        from = next_from;
+    }
+}
+
+/// The instant of a civil time, and from which civil time on to look further if that is not late enough.
+fn place(zone: &TimeZone, civil: DateTime, after: Timestamp) -> Option<(Timestamp, DateTime)> {
+    let next = civil.checked_add(TICK).ok()?;
+    match zone.to_ambiguous_timestamp(civil).offset() {
+        AmbiguousOffset::Unambiguous { offset } => Some((offset.to_timestamp(civil).ok()?, next)),
+        AmbiguousOffset::Gap { after: behind, .. } => {
+            let end = change(zone, behind.to_timestamp(civil).ok()?, behind)?;
+            Some((end, behind.to_datetime(end)))
+        }
+        AmbiguousOffset::Fold { before, after: behind } => {
+            let first = before.to_timestamp(civil).ok()?;
+            let change = change(zone, first, behind)?;
+            // In the second pass all of the fold's times have had their turn.
+            Some((first, if change <= after { before.to_datetime(change) } else { next }))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::digest::digest;
 use crate::name::{UnitName, UnitType};
 use crate::unit::{LoadState, Unit};
 
@@ -67,6 +68,7 @@ pub(super) fn default_target<'a>(units: impl Iterator<Item = &'a Unit>) -> Optio
     }
     wants.retain(|name| !NOT_AT_BOOT.contains(&name.as_str()));
     let mut unit = target(name, "Default Target (built in)");
+    unit.digest = digest(wants.iter().map(|name| name.as_str().as_bytes()));
     unit.unit.wants = wants;
     Some(unit)
 }

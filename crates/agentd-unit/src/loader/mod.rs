@@ -114,6 +114,7 @@ impl Loader {
         if !pass.units.contains_key(&id) && name.unit_type() == UnitType::Timer {
             pass.one(&name.with_type(UnitType::Service));
         }
+        pass.pulls();
         pass.units.remove(&id).unwrap_or_else(|| Unit::not_found(id))
     }
 

@@ -203,7 +203,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Adds the edges of `.wants/`, `.requires/` and `.upholds/` to the units that own the folders.
-    fn pulls(&mut self) {
+    pub(super) fn pulls(&mut self) {
         for ((owner, pull, name), _) in self.index.pulls.iter().filter(|(_, counts)| **counts) {
             let id = self.index.resolve(owner).unwrap_or_else(|_| owner.clone());
             if !self.units.contains_key(&id) {

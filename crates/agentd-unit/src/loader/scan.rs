@@ -162,6 +162,9 @@ fn link(index: &Index, folder: &TierFolder<'_>, path: &Path, name: &UnitName) ->
         _ => return Err(format!("links to {shown}, which is no unit file")),
     };
     if target_name == *name {
+        if real.join(file) == *path {
+            return Err("links to itself".to_owned());
+        }
         return Ok(Entry::File(real.join(file)));
     }
     alias(path, name, target_name)

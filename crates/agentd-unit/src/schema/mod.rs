@@ -2,10 +2,12 @@
 
 mod agent;
 mod apply;
+mod fields;
 mod install;
 mod service;
 mod slot;
 mod timer;
+mod triggers;
 mod unit;
 
 pub(crate) use apply::{ApplyContext, apply};

@@ -1,0 +1,174 @@
+//! The settings whose values are more than one parser's work: choices, commands, environment, capabilities.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use super::apply::{ApplyContext, resets, set};
+use crate::assignment::{Raw, Value};
+use crate::diagnostic::nearest;
+use crate::draft::Draft;
+use crate::exec::ExecKind;
+use crate::values::{self, Refused};
+
+pub(super) fn choice(
+    value: &Value,
+    words: &[&'static str],
+    mut put: impl FnMut(&str) -> bool,
+    cx: &mut ApplyContext<'_>,
+) {
+    // Restart = false reads well and means no.
+    let word = match &value.raw {
+        Raw::Bool(false) if words.contains(&"no") => "no".to_owned(),
+        _ => match cx.text(value, &format!("a word ({})", words.join(", "))) {
+            Some(word) => word,
+            None => return,
+        },
+    };
+    if !put(&word) {
+        let near = nearest(&word, words.iter().copied());
+        let all = format!("the words are {}", words.join(", "));
+        let help = near.map_or(all, |near| format!("did you mean '{near}'?"));
+        cx.refuse(&value.span, Refused::of(&word, "is not known here", &help));
+    }
+}
+
+pub(super) fn commands(kind: ExecKind, value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+    let expand = |text: &str| cx.context.specifiers.expand(text, cx.unit);
+    let mut refused = Vec::new();
+    let mut found = Vec::new();
+    let mut keep = |span: &Range<usize>, result: Result<Vec<_>, Refused>| match result {
+        Ok(mut commands) => found.append(&mut commands),
+        Err(why) => refused.push((span.clone(), why)),
+    };
+    let argv = |list: &[Value]| -> Option<Vec<String>> {
+        list.iter()
+            .map(|item| if let Raw::Text(text) = &item.raw { Some(text.clone()) } else { None })
+            .collect()
+    };
+    let one = |list: &[Value]| match argv(list) {
+        Some(argv) => values::command::parse_argv(&argv, &expand).map(|command| vec![command]),
+        None => Err(Refused::with_help(
+            "wants a list of strings",
+            "write [\"/bin/a\", \"b\"], or a list of such lists",
+        )),
+    };
+    match &value.raw {
+        _ if resets(value) => {
+            draft.service.commands_mut(kind).clear();
+            return;
+        }
+        Raw::Text(text) => keep(&value.span, values::command::parse_line(text, &expand)),
+        Raw::List(list) if list.iter().all(|item| matches!(item.raw, Raw::List(_))) => {
+            for item in list {
+                if let Raw::List(words) = &item.raw {
+                    keep(&item.span, one(words));
+                }
+            }
+        }
+        Raw::List(list) => keep(&value.span, one(list)),
+        _ => {
+            cx.wrong_shape::<()>(value, "a command: a list of strings");
+            return;
+        }
+    }
+    cx.refused.append(&mut refused);
+    draft.service.commands_mut(kind).append(&mut found);
+}
+
+pub(super) fn environment(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+    if resets(value) {
+        draft.service.environment.clear();
+        return;
+    }
+    match &value.raw {
+        Raw::Table(table) => {
+            for (name, item) in table {
+                let checked = values::environment::name(&name.text).map(str::to_owned);
+                let checked = checked.map_err(|refused| cx.refused.push((name.span.clone(), refused))).ok();
+                let text = match &item.raw {
+                    Raw::Bool(yes) => Some(yes.to_string()),
+                    Raw::Integer(_) | Raw::Float(_) => cx.scalar(item, "a string"),
+                    _ => cx.text(item, "a string"),
+                };
+                draft.service.environment.extend(checked.zip(text));
+            }
+        }
+        Raw::Text(text) => {
+            let words = values::words::split(text);
+            for word in cx.take(&value.span, words).unwrap_or_default() {
+                variable(value, &word.text, draft, cx);
+            }
+        }
+        Raw::List(list) => {
+            for item in list {
+                match &item.raw {
+                    Raw::Text(text) => variable(item, text, draft, cx),
+                    _ => set(&mut (), cx.wrong_shape(item, "a string \"NAME=value\"")),
+                }
+            }
+        }
+        _ => set(&mut (), cx.wrong_shape(value, "a table of variables")),
+    }
+}
+
+fn variable(place: &Value, text: &str, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+    let expanded = cx.expand(text).and_then(|text| values::environment::assignment(&text));
+    draft.service.environment.extend(cx.take(&place.span, expanded));
+}
+
+pub(super) fn working_directory(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+    let parsed = cx.parse_text(value, "an absolute path", |text| {
+        let (optional, path) = text.strip_prefix('-').map_or((false, text), |path| (true, path));
+        if path.starts_with('~') {
+            return Err(Refused::of(
+                text,
+                "is no absolute path",
+                "write the home folder itself, or %h for the manager's",
+            ));
+        }
+        Ok((optional, values::path::absolute(path)?))
+    });
+    if let Some((optional, path)) = parsed {
+        draft.service.working_directory = Some(path);
+        draft.service.working_directory_optional = optional;
+    }
+}
+
+pub(super) fn module(text: &str) -> Result<String, Refused> {
+    const HELP: &str = "write \"/path/agent.py\" or a dotted name such as \"package.module\"";
+    let identifier = |part: &str| {
+        let first = |c: char| c.is_alphabetic() || c == '_';
+        part.starts_with(first) && part.chars().all(|c| first(c) || c.is_alphanumeric())
+    };
+    if text.starts_with('/') {
+        let path: PathBuf = values::path::absolute(text)?;
+        return match path.extension() {
+            Some(ending) if ending == "py" => Ok(path.display().to_string()),
+            _ => Err(Refused::of(text, "is no .py file", HELP)),
+        };
+    }
+    if text.contains('/') || text.ends_with(".py") {
+        return Err(Refused::of(text, "is a relative path", HELP));
+    }
+    if text.split('.').all(identifier) {
+        Ok(text.to_owned())
+    } else {
+        Err(Refused::of(text, "names no Python module", HELP))
+    }
+}
+
+pub(super) fn capabilities(field: &mut Option<u64>, value: &Value, cx: &mut ApplyContext<'_>) {
+    if resets(value) {
+        *field = Some(0);
+        return;
+    }
+    let Some(words) = cx.words(value, "a list of capabilities") else { return };
+    match values::capability::parse(words.iter().map(|(_, word)| word.as_str())) {
+        Ok(set) => *field = Some(values::capability::merge(*field, set)),
+        Err(refused) => {
+            let wrong = words.iter().find(|(_, word)| values::capability::parse([word.as_str()]).is_err());
+            let place = wrong.map_or(&value.span, |(place, _)| place);
+            cx.refuse(place, refused);
+        }
+    }
+}
