@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use agentd_linux::cgroup::{CgroupRoot, Place};
 use agentd_trust::KeyRing;
 
-use crate::config::{Config, Mode};
+use crate::config::Config;
 
 /// Why a manager cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -88,8 +88,9 @@ pub fn lock(path: &Path) -> Result<File, GroundError> {
 }
 
 /// Our part of the cgroup tree, or the sentences that say what cannot be done without it.
-pub fn cgroups(mode: Mode) -> (Option<CgroupRoot>, Vec<String>) {
-    let place = if mode.is_pid1() { Place::Whole } else { Place::Folder("agentd") };
+pub fn cgroups(config: &Config) -> (Option<CgroupRoot>, Vec<String>) {
+    let folder = cgroup_folder(&config.folders.runtime);
+    let place = if config.mode.is_pid1() { Place::Whole } else { Place::Folder(&folder) };
     match CgroupRoot::set_up(place) {
         Ok(root) => {
             let missing =
@@ -104,6 +105,19 @@ pub fn cgroups(mode: Mode) -> (Option<CgroupRoot>, Vec<String>) {
             (None, vec![why])
         }
     }
+}
+
+/// The folder of a manager beside other software: `agentd`, and for one with a runtime folder of its own a name that
+/// no other manager has, so that their units do not meet.
+fn cgroup_folder(runtime: &Path) -> String {
+    if runtime == Path::new("/run/agentd") {
+        return "agentd".to_owned();
+    }
+    // FNV-1a: the same path must always give the same name, so that the next manager finds what this one left.
+    let hash = runtime.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("agentd-{hash:016x}")
 }
 
 /// The keys of the folders; what is wrong with one is told and hides no other.
@@ -158,6 +172,13 @@ mod tests {
         assert!(matches!(runtime_folder(&path, uid), Err(GroundError::Unsafe { .. })));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         assert!(runtime_folder(&path, uid).is_ok());
+    }
+
+    #[test]
+    fn managers_with_folders_of_their_own_do_not_share_cgroups() {
+        assert_eq!(cgroup_folder(Path::new("/run/agentd")), "agentd");
+        assert_ne!(cgroup_folder(Path::new("/tmp/a")), cgroup_folder(Path::new("/tmp/b")));
+        assert_eq!(cgroup_folder(Path::new("/tmp/a")), cgroup_folder(Path::new("/tmp/a")));
     }
 
     #[test]

@@ -234,7 +234,7 @@ fn build_world(config: Config, uid: u32, lock: File) -> Result<World, Boxed> {
     }
     let state = Arc::new(state);
     let nofile = rlimit::raise_nofile()?;
-    let (cgroups, missing) = ground::cgroups(config.mode);
+    let (cgroups, missing) = ground::cgroups(&config);
     for line in &missing {
         tracing::warn!("{line}");
     }
