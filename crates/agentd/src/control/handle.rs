@@ -12,14 +12,11 @@ use agentd_protocol::manager::{
     ShutdownRequest,
 };
 use agentd_protocol::unit::{GetReply, UnitRequest};
-use agentd_protocol::{CallError, Request};
+use agentd_protocol::{CallError, Request, text};
 use agentd_unit::{Signal, UnitName};
 
 use super::{Inbound, access, continued, last, view};
 use crate::world::World;
-
-/// How many units stand in one reply of a stream: about 250 KiB, well below the bound on a frame.
-const PAGE: usize = 500;
 
 /// Answers a request, or queues what will lead to its answer.
 pub fn handle(inbound: Inbound, manager: &Manager, world: &mut World, events: &mut VecDeque<Event>) {
@@ -48,7 +45,13 @@ fn read(inbound: Inbound, manager: &Manager, world: &mut World) {
         Request::GetInterfaceDescription(request) => answer.result(request.answer()),
         Request::ListUnits(request) => {
             let units = list(manager, world, request);
-            let mut pages = units.chunks(PAGE).map(<[_]>::to_vec).collect::<Vec<_>>();
+            let mut pages = match text::pages(units) {
+                Ok(pages) => pages,
+                Err(error) => {
+                    answer.result::<Empty>(Err(CallError::Failed { message: error.to_string() }));
+                    return;
+                }
+            };
             let end = ListUnitsReply { units: pages.pop().unwrap_or_default() };
             if pages.is_empty() || inbound.more {
                 pages.into_iter().all(|units| answer.send(continued(&ListUnitsReply { units })))

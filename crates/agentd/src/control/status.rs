@@ -54,10 +54,9 @@ pub fn status(manager: &Manager, world: &World) -> ManagerStatus {
             .filter(|known| !known.revoked)
             .map(|known| known.key.id().to_string())
             .collect(),
-        control_group: world
-            .cgroups
-            .as_ref()
-            .map(|root| root.folder().display().to_string())
+        control_group: agentd_linux::cgroup::of_process(std::process::id())
+            .ok()
+            .flatten()
             .unwrap_or_default(),
         enforced_limits: enforced.iter().filter(|(_, on)| *on).map(|(key, _)| (*key).to_owned()).collect(),
         missing: world.missing.clone(),

@@ -45,7 +45,7 @@ struct Prepared {
     program: Executable,
     argv: Vec<String>,
     env: BTreeMap<String, String>,
-    /// `NAME=` to be followed by the child's own pid.
+    /// Variables whose value is the child's own pid.
     pid_variables: Vec<CString>,
     fds: Vec<OwnedFd>,
     identity: Option<Identity>,
@@ -128,7 +128,7 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
         env.insert("AGENTD_MODULE_FD".into(), "3".into());
     }
     let pid_variables =
-        if spawn.environment.watchdog.is_some() { vec![c_string("WATCHDOG_PID=")?] } else { Vec::new() };
+        if spawn.environment.watchdog.is_some() { vec![c_string("WATCHDOG_PID")?] } else { Vec::new() };
     Ok(Prepared { program, argv, env, pid_variables, fds, identity, privileged })
 }
 

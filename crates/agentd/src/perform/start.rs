@@ -13,6 +13,7 @@ use agentd_unit::sections::{MemoryLimit, ServiceSection, TasksLimit};
 
 use super::plan::{chain, resources};
 use super::runs::Run;
+use crate::log::output_pipe;
 use crate::world::World;
 
 /// Where units are without a `Slice`.
@@ -79,9 +80,9 @@ fn output(world: &World, spawn: &Spawn) -> Result<Output, SpawnFailure> {
     let Some(log) = &world.log else {
         return Ok(Output { fd: None, logged: false, journal_stream: None });
     };
-    let (reader, writer) = io::pipe().map_err(|e| resources(format!("a pipe for the output: {e}")))?;
-    log.attach(unit, spawn.run, reader.into());
-    Ok(Output { fd: Some(writer.into()), logged: true, journal_stream: None })
+    let (reader, writer) = output_pipe().map_err(|e| resources(format!("a pipe for the output: {e}")))?;
+    log.attach(unit, spawn.run, reader);
+    Ok(Output { fd: Some(writer), logged: true, journal_stream: None })
 }
 
 /// `JOURNAL_STREAM`: device and inode, by which a program sees that its output is the journal.

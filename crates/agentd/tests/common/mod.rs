@@ -149,12 +149,14 @@ impl Manager {
     pub fn property(&self, unit: &str, name: &str) -> String {
         let output = self.ctl(&["show", "-p", name, unit]);
         let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-        shown.trim().strip_prefix(&format!("{name}=")).unwrap_or_default().to_owned()
+        let value = shown.trim().strip_prefix(&format!("{name}="));
+        value.unwrap_or_else(|| panic!("show -p {name} {unit}: {}", text(&output))).to_owned()
     }
 
     /// The main pid of a unit; 0 for none.
     pub fn main_pid(&self, unit: &str) -> u32 {
-        self.property(unit, "MainPID").parse().unwrap_or(0)
+        let pid = self.property(unit, "MainPID");
+        pid.parse().unwrap_or_else(|_| panic!("MainPID of {unit} is {pid:?}"))
     }
 
     /// Waits until a property has a value.

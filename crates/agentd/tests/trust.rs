@@ -1,0 +1,125 @@
+//! What is signed is what runs: policy enforce, with real keys, through the shipped agentctl.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod common;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use common::{Manager, Setup, agentctl, text};
+
+/// A manager in enforce with three signed agents: a shell script, a binary and a Python module.
+fn signed(name: &str, spoil: impl FnOnce(&Setup)) -> Manager {
+    let setup = Setup::new(name).args(&["--trust", "enforce"]);
+    let program = setup.path("agent");
+    fs::copy("/bin/sleep", &program).unwrap();
+    let script = setup.file("script.sh", "#!/bin/sh\nexec sleep 1000\n");
+    let module = setup.file("module.py", "def start(stop):\n    stop.wait()\n");
+    let install = "[Install]\nWantedBy = [\"multi-user.target\"]\n";
+    setup.unit(
+        "binary.service",
+        &format!("[Service]\nExecStart = [{:?}, \"1000\"]\n{install}", program.display().to_string()),
+    );
+    setup.unit(
+        "script.service",
+        &format!("[Service]\nExecStart = [{:?}]\n{install}", script.display().to_string()),
+    );
+    setup.unit(
+        "module.service",
+        &format!("[Agent]\nKind = \"python\"\nModule = {:?}\n{install}", module.display().to_string()),
+    );
+    run(Command::new(agentctl()).args(["key", "generate", "test", "--out"]).arg(setup.path("keys")));
+    let mut sign = Command::new(agentctl());
+    sign.arg("sign").arg("--key").arg(setup.path("keys/test.key"));
+    for unit in ["binary", "script", "module"] {
+        sign.arg(setup.path(&format!("units/{unit}.service.toml")));
+    }
+    run(&mut sign);
+    spoil(&setup);
+    setup.start()
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", text(&output));
+}
+
+fn append(path: &Path, byte: &[u8]) {
+    fs::OpenOptions::new().append(true).open(path).unwrap().write_all(byte).unwrap();
+}
+
+/// The units that are up, of the three.
+fn up(manager: &Manager) -> Vec<&'static str> {
+    ["binary", "script", "module"]
+        .into_iter()
+        .filter(|unit| manager.property(unit, "ActiveState") == "active")
+        .collect()
+}
+
+#[test]
+fn signed_agents_of_every_kind_run() {
+    let mut manager = signed("signed", |_| {});
+    manager.until("not all are up", |m| up(m).len() == 3);
+    assert_eq!(manager.property("binary", "Trust"), "trusted");
+    let exe = fs::read_link(format!("/proc/{}/exe", manager.main_pid("binary"))).unwrap();
+    assert!(exe.ends_with("agent"), "{}", exe.display());
+    let comm = fs::read_to_string(format!("/proc/{}/comm", manager.main_pid("binary"))).unwrap();
+    assert_eq!(comm.trim(), "agent", "the process has its program's name");
+}
+
+#[test]
+fn one_changed_byte_stops_that_unit_and_only_it() {
+    for (file, unit) in [
+        ("units/binary.service.toml", "binary"),
+        ("agent", "binary"),
+        ("script.sh", "script"),
+        ("module.py", "module"),
+    ] {
+        let name = format!("byte-{}", file.replace(['/', '.'], "-"));
+        let mut manager = signed(&name, |setup| append(&setup.path(file), b"\n"));
+        manager.until("the others are not up", |m| up(m).len() == 2);
+        assert!(!up(&manager).contains(&unit), "{file}");
+        let start = manager.ctl(&["start", unit]);
+        assert!(!start.status.success(), "{file}: {}", text(&start));
+        manager.collect();
+        let line = manager.log.iter().find(|line| line.contains(unit) && line.contains("signed"));
+        assert!(line.is_some(), "{file}: no line says why\n{}", manager.everything());
+    }
+}
+
+#[test]
+fn a_program_changed_behind_a_running_manager_does_not_come_back() {
+    let mut manager = signed("behind", |_| {});
+    manager.until("not all are up", |m| up(m).len() == 3);
+    append(&manager.path("script.sh"), b"# mine\n");
+    let restart = manager.ctl(&["restart", "script"]);
+    assert_eq!(restart.status.code(), Some(1), "{}", text(&restart));
+    assert_eq!(manager.property("script", "Result"), "trust");
+    assert_eq!(up(&manager), ["binary", "module"]);
+    manager.collect();
+}
+
+#[test]
+fn what_is_not_signed_or_signed_by_a_stranger_never_runs() {
+    let mut manager = signed("stranger", |setup| {
+        fs::remove_file(setup.path("units/binary.service.toml.sig")).unwrap();
+        fs::remove_file(setup.path("units/script.service.toml.sig")).unwrap();
+        fs::create_dir(setup.path("elsewhere")).unwrap();
+        run(Command::new(agentctl())
+            .args(["key", "generate", "other", "--out"])
+            .arg(setup.path("elsewhere")));
+        let mut sign = Command::new(agentctl());
+        sign.arg("sign").arg("--key").arg(setup.path("elsewhere/other.key"));
+        run(sign.arg(setup.path("units/script.service.toml")));
+    });
+    manager.until("the signed one is not up", |m| up(m) == ["module"]);
+    for unit in ["binary", "script"] {
+        let start = manager.ctl(&["start", unit]);
+        assert!(!start.status.success() && text(&start).contains(unit), "{}", text(&start));
+    }
+    manager.collect();
+}
