@@ -1,5 +1,5 @@
 //! A real agentd in folders of its own, spoken to through the real agentctl.
-#![allow(dead_code, reason = "each test program uses its own part of this module")]
+#![allow(dead_code, unreachable_pub, reason = "each test program uses its own part of this module")]
 
 use std::fs;
 use std::io::{BufRead, BufReader};
