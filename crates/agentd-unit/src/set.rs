@@ -21,11 +21,12 @@ impl UnitSet {
     }
 
     /// Puts a unit in under its id and its aliases; an id always beats an alias of the same name.
-    pub fn insert(&mut self, unit: Unit) {
+    pub fn insert(&mut self, unit: impl Into<Arc<Unit>>) {
+        let unit = unit.into();
         for alias in &unit.aliases {
             self.aliases.entry(alias.clone()).or_insert_with(|| unit.name.clone());
         }
-        self.units.insert(unit.name.clone(), Arc::new(unit));
+        self.units.insert(unit.name.clone(), unit);
     }
 
     /// The unit of this id or alias.

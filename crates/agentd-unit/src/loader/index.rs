@@ -73,8 +73,8 @@ pub(super) struct Index {
     pub(super) folders: Vec<PathBuf>,
     /// Units; templates too.
     pub(super) units: BTreeMap<UnitName, Entry>,
-    /// By the folder's stem (`web.service`, `web-.service`, `service`) and the file's name.
-    pub(super) drop_ins: HashMap<String, BTreeMap<String, DropIn>>,
+    /// By the folder's stem (`web.service`, `web-.service`, `service`); there sorted by the file's name, each once.
+    pub(super) drop_ins: HashMap<String, Vec<(String, DropIn)>>,
     /// Owner, edge and pulled unit; `false`: masked by a link to /dev/null.
     pub(super) pulls: BTreeMap<(UnitName, Pull, UnitName), bool>,
     /// `NAME.enabled` and `NAME.disabled`.
@@ -121,6 +121,14 @@ impl Index {
             }
         }
         index
+    }
+
+    /// Takes a drop-in, unless a higher tier has one of the name.
+    pub(super) fn add_drop_in(&mut self, stem: &str, file: &str, drop_in: DropIn) {
+        let files = self.drop_ins.entry(stem.to_owned()).or_default();
+        if let Err(place) = files.binary_search_by(|(known, _)| known.as_str().cmp(file)) {
+            files.insert(place, (file.to_owned(), drop_in));
+        }
     }
 
     pub(super) fn problem(&mut self, path: &Path, message: impl Into<String>) {

@@ -16,6 +16,7 @@ mod scan;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub use gate::{Admission, Gate, OpenGate, UnitFile, UnitFiles};
 pub use index::drop_in_stems;
@@ -115,7 +116,7 @@ impl Loader {
             pass.one(&name.with_type(UnitType::Service));
         }
         pass.pulls();
-        pass.units.remove(&id).unwrap_or_else(|| Unit::not_found(id))
+        pass.units.remove(&id).map_or_else(|| Unit::not_found(id), Arc::unwrap_or_clone)
     }
 
     /// An instance of a template, if its template can be loaded or at least found.

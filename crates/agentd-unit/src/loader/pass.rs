@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::index::{Entry, Index, Pull};
 use super::read::ReadFiles;
@@ -20,7 +21,8 @@ pub(super) struct Pass<'a> {
     gate: &'a dyn Gate,
     /// By unit: the links that lead to it.
     aliases: BTreeMap<UnitName, Vec<UnitName>>,
-    pub(super) units: BTreeMap<UnitName, Unit>,
+    /// Each in the place where the set will keep it: nothing is moved or copied on the way there.
+    pub(super) units: BTreeMap<UnitName, Arc<Unit>>,
     pub(super) problems: Vec<Problem>,
 }
 
@@ -45,11 +47,11 @@ impl<'a> Pass<'a> {
         self.referenced_instances();
         self.pulls();
         for unit in builtin::missing_targets(|name| self.units.contains_key(name)) {
-            self.units.insert(unit.name.clone(), unit);
+            self.units.insert(unit.name.clone(), Arc::new(unit));
         }
-        let default = builtin::default_target(self.units.values());
+        let default = builtin::default_target(self.units.values().map(Arc::as_ref));
         for unit in default.into_iter().filter(|unit| self.index.resolve(&unit.name).is_err()) {
-            self.units.insert(unit.name.clone(), unit);
+            self.units.insert(unit.name.clone(), Arc::new(unit));
         }
         self.installed_aliases();
         self.timers_of_lasting_services();
@@ -61,6 +63,7 @@ impl<'a> Pass<'a> {
         let mut taken: BTreeMap<UnitName, UnitName> = BTreeMap::new();
         let ids: BTreeSet<UnitName> = self.units.keys().cloned().collect();
         for unit in self.units.values_mut().filter(|unit| unit.enabled) {
+            let unit = Arc::make_mut(unit);
             let wanted = unit.install.alias.iter().filter(|alias| !unit.aliases.contains(alias));
             let mut given = Vec::new();
             for alias in wanted {
@@ -114,7 +117,7 @@ impl<'a> Pass<'a> {
                 }
             }
         };
-        self.units.entry(name.clone()).or_insert(unit);
+        self.units.entry(name.clone()).or_insert_with(|| Arc::new(unit));
     }
 
     /// Reads a unit's files, asks the gate and parses.
@@ -138,7 +141,7 @@ impl<'a> Pass<'a> {
             timer.enabled = self.is_enabled(&timer.name, name, &timer);
             self.own_timer(timer, &unit);
         }
-        self.units.insert(name.clone(), unit);
+        self.units.insert(name.clone(), Arc::new(unit));
     }
 
     /// Takes the timer that a service brings, unless there is a file for it: which of the two is meant is for the
@@ -157,13 +160,13 @@ impl<'a> Pass<'a> {
             timer.fragment = Some(path.clone());
         }
         let drop_ins = self.index.drop_ins.get(timer.name.as_str());
-        if let Some(drop_in) = drop_ins.and_then(|files| files.values().next()) {
+        if let Some((_, drop_in)) = drop_ins.and_then(|files| files.first()) {
             let (timer, service) = (&timer.name, &service.name);
             let message =
                 format!("is not used: {timer} comes from {service}; write [Timer] into {service}.d");
             self.problems.push(Problem { path: drop_in.path.clone(), message });
         }
-        self.units.insert(timer.name.clone(), timer);
+        self.units.insert(timer.name.clone(), Arc::new(timer));
     }
 
     /// Markers decide, the `/etc` ones before the `/run` ones; else `[Install]`. An instance that is there only
@@ -178,7 +181,7 @@ impl<'a> Pass<'a> {
     /// Makes the instances that units name, and those that these name.
     fn referenced_instances(&mut self) {
         let mut made = 0;
-        let mut waiting: BTreeSet<UnitName> = self.units.values().flat_map(references).collect();
+        let mut waiting: BTreeSet<UnitName> = self.units.values().flat_map(|unit| references(unit)).collect();
         waiting.extend(
             self.index.pulls.iter().filter(|(_, counts)| **counts).map(|((_, _, name), _)| name.clone()),
         );
@@ -208,10 +211,10 @@ impl<'a> Pass<'a> {
             let id = self.index.resolve(owner).unwrap_or_else(|_| owner.clone());
             if !self.units.contains_key(&id) {
                 for unit in builtin::missing_targets(|known| *known != id) {
-                    self.units.insert(unit.name.clone(), unit);
+                    self.units.insert(unit.name.clone(), Arc::new(unit));
                 }
             }
-            let Some(unit) = self.units.get_mut(&id) else {
+            let Some(unit) = self.units.get_mut(&id).map(Arc::make_mut) else {
                 let message = format!("its folder of links is not used: there is no unit {owner}");
                 self.problems.push(Problem { path: PathBuf::from(owner.as_str()), message });
                 continue;
@@ -243,7 +246,7 @@ impl<'a> Pass<'a> {
                 let warning = format!(
                     "{started} has RemainAfterExit and stays active, so this timer starts it once only"
                 );
-                unit.warnings.push(warning);
+                Arc::make_mut(unit).warnings.push(warning);
             }
         }
     }

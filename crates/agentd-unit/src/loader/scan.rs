@@ -244,7 +244,7 @@ fn drop_in_folder(index: &mut Index, folder: &TierFolder<'_>, path: &Path, stem:
         // What cannot be read may be what bounds the unit: the unit must not start without it.
         let why = format!("the drop-ins in {} cannot be used, see the problems of loading", path.display());
         let bad = DropIn { path: path.to_owned(), kind: folder.kind, state: DropInState::Bad(why) };
-        index.drop_ins.entry(stem.to_owned()).or_default().insert(format!("\u{0}{}", path.display()), bad);
+        index.add_drop_in(stem, &format!("\u{0}{}", path.display()), bad);
     }
 }
 
@@ -273,7 +273,7 @@ fn drop_in(index: &mut Index, folder: &TierFolder<'_>, path: &Path, stem: &str) 
         }
     };
     let drop_in = DropIn { path: path.to_owned(), kind: folder.kind, state };
-    index.drop_ins.entry(stem.to_owned()).or_default().entry(file.to_owned()).or_insert(drop_in);
+    index.add_drop_in(stem, file, drop_in);
 }
 
 /// A folder of links. Only their names count: what they lead to is found by name.
