@@ -98,13 +98,14 @@ class Life:
         init, start = self._function("init"), self._function("start")
         if init:
             init()
+        # Watched before the agent is ready: a stop that comes at once finds somebody who looks at the event.
+        waits = start is None and any(self._function(name) for name in load.LIFE_CYCLE)
+        arguments = [stop.request.watch()] if waits or (start and _parameters(start)) else []
         self._begin()
-        if start and _parameters(start):
-            start(stop.request.watch())
-        elif start:
-            start()
-        elif any(self._function(name) for name in load.LIFE_CYCLE):
-            stop.request.watch().wait()
+        if start:
+            start(*arguments)
+        elif waits:
+            stop.request.event.wait()
         return self._end()
 
     def _begin(self) -> None:

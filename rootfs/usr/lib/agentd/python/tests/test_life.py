@@ -128,6 +128,12 @@ class Stop(AgentTest):
         self.assertEqual((code, sorted(out.splitlines()), err), (0, ["start ends", "stop ends"], ""))
         self.assertEqual(self.manager.pending(), [["STOPPING=1"]])
 
+    def test_a_stop_as_soon_as_it_is_ready_still_lets_start_tidy_up(self):
+        for _ in range(20):
+            process = self.run_agent(self.write("def start(stop): stop.wait(); print('tidied')"))
+            self.manager.receive_until("READY=1")
+            self.assertEqual(self.stop(process), (0, "tidied\n", ""))
+
     def test_a_busy_wait_on_the_event_never_deadlocks_with_the_signal(self):
         source = self.write("def start(stop):\n    while not stop.wait(0.0001): pass")
         processes = [self.run_agent(source) for _ in range(10)]
