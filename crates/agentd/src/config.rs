@@ -50,6 +50,10 @@ pub struct Folders {
     pub state: PathBuf,
     /// Output of agents: `/var/log/agentd`.
     pub log: PathBuf,
+    /// The home of a user manager's user, where its agents begin.
+    pub home: Option<PathBuf>,
+    /// `XDG_RUNTIME_DIR` of a user manager.
+    pub user_runtime: Option<PathBuf>,
     /// Above units' `StateDirectory`: `/var/lib`, or the user's state home.
     pub units_state: PathBuf,
 }
@@ -150,7 +154,8 @@ pub fn folders(mode: Mode, options: &Options, env: &UserEnvironment) -> Result<F
         let state = options.state_dir.clone().map_or_else(|| below("agentd"), Ok)?;
         let log = options.log_dir.clone().map_or_else(|| below("agentd/log"), Ok)?;
         let units_state = state_home.unwrap_or_else(|| state.join("units"));
-        return Ok(Folders { runtime, state, log, units_state });
+        let (home, user_runtime) = (env.home.clone(), env.runtime.clone());
+        return Ok(Folders { runtime, state, log, home, user_runtime, units_state });
     }
     let or =
         |given: &Option<PathBuf>, default: &str| given.clone().unwrap_or_else(|| Path::new(default).into());
@@ -158,6 +163,8 @@ pub fn folders(mode: Mode, options: &Options, env: &UserEnvironment) -> Result<F
         runtime: or(&options.runtime_dir, "/run/agentd"),
         state: or(&options.state_dir, "/var/lib/agentd"),
         log: or(&options.log_dir, "/var/log/agentd"),
+        home: None,
+        user_runtime: None,
         units_state: "/var/lib".into(),
     })
 }

@@ -23,12 +23,16 @@ use crate::control::access::Owner;
 use crate::control::replies::Replies;
 use crate::control::view::Extras;
 use crate::control::{Answer, Follower};
-use crate::journal;
+use crate::journal::{self, Journal};
 use crate::log::{FollowId, LogStore};
 use crate::perform::runs::Runs;
+use crate::perform::start::JOURNAL_UNIT;
 use crate::perform::trust::Trust;
 use crate::perform::usage;
 use crate::units::Loading;
+
+/// systemd's message id of "Started …".
+const STARTED: &str = "39f53479d3a045ac8e11786248231fbf";
 
 /// The shell's own state. The main loop owns it.
 pub struct World {
@@ -44,6 +48,8 @@ pub struct World {
     pub replies: Replies,
     /// The policy and the keys.
     pub trust: Trust,
+    /// Where the manager's own messages go.
+    pub journal: Arc<Journal>,
     /// The embedded log.
     pub log: Option<LogStore>,
     /// Clients that follow a unit's log.
@@ -174,6 +180,10 @@ impl World {
     /// Says what the engine has to say: to the journal or the console, and into the unit's own log.
     pub fn log(&self, record: &Record) {
         journal::emit(record);
+        let started = record.message_id == Some(STARTED);
+        if started && record.unit.as_ref().is_some_and(|unit| unit.as_str() == JOURNAL_UNIT) {
+            self.journal.poke();
+        }
         if journal::LogLevel::from(record.level).number() > self.config.log_level.number() {
             return;
         }

@@ -78,7 +78,8 @@ pub fn run(options: Options, pid1: bool) -> ExitCode {
         machine::set_up(&mut report, mode == Mode::Container);
     }
     tell(&config, &report, &cmdline);
-    match supervise(config) {
+    let journal = Arc::new(journal);
+    match supervise(config, Arc::clone(&journal)) {
         Ok((kind, world)) => ending::end(kind, world, &journal),
         Err(error) => {
             tracing::error!("agentd cannot start: {}", chain(error.as_ref()));
@@ -186,7 +187,7 @@ fn tell(config: &Config, report: &machine::Report, cmdline: &cmdline::CommandLin
 type Boxed = Box<dyn std::error::Error>;
 
 /// Builds the world, runs the main loop on this thread, and hands the world back when all is stopped.
-fn supervise(config: Config) -> Result<(agentd_engine::ShutdownKind, World), Boxed> {
+fn supervise(config: Config, journal: Arc<Journal>) -> Result<(agentd_engine::ShutdownKind, World), Boxed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
@@ -198,7 +199,7 @@ fn supervise(config: Config) -> Result<(agentd_engine::ShutdownKind, World), Box
             reap::become_subreaper()?;
         }
         let notify = NotifySocket::bind(&config.folders.notify_socket())?;
-        let world = build_world(config, uid, lock)?;
+        let world = build_world(config, uid, lock, journal)?;
         let sources =
             Sources::new(signals, notify, world.watches.descriptor()?, world.loading.descriptor()?)?;
         let (to_loop, requests) = mpsc::channel(REQUESTS);
@@ -227,7 +228,7 @@ fn seed() -> io::Result<[u8; 16]> {
     u128::from_str_radix(&digits, 16).map(u128::to_be_bytes).map_err(io::Error::other)
 }
 
-fn build_world(config: Config, uid: u32, lock: File) -> Result<World, Boxed> {
+fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> Result<World, Boxed> {
     let (state, problems) = StateDir::open(&config.folders.state)?;
     for problem in problems {
         tracing::warn!("{problem}");
@@ -257,6 +258,7 @@ fn build_world(config: Config, uid: u32, lock: File) -> Result<World, Boxed> {
         runs: Runs::default(),
         replies: crate::control::replies::Replies::default(),
         trust,
+        journal,
         log: Some(LogStore::start(LogConfig::new(&config.folders.log))?),
         followers: Vec::new(),
         stamps: world::stamp_writer(Arc::clone(&state)),

@@ -36,6 +36,8 @@ pub struct Facts<'a> {
     pub journal_stream: Option<&'a str>,
     /// The pid of the manager, for `MANAGERPID` of a user manager.
     pub user_manager: Option<u32>,
+    /// `XDG_RUNTIME_DIR`, of a user manager.
+    pub user_runtime: Option<&'a Path>,
 }
 
 /// The account of a process, from the user database.
@@ -67,6 +69,9 @@ pub fn environment(facts: &Facts<'_>) -> BTreeMap<String, String> {
     set("INVOCATION_ID", facts.run.to_string());
     if let Some(pid) = facts.user_manager {
         set("MANAGERPID", pid.to_string());
+    }
+    if let Some(path) = facts.user_runtime {
+        set("XDG_RUNTIME_DIR", path.display().to_string());
     }
     if let Some(stream) = facts.journal_stream {
         set("JOURNAL_STREAM", stream.to_owned());
@@ -218,6 +223,7 @@ mod tests {
             state_directories: &[],
             journal_stream: None,
             user_manager: None,
+            user_runtime: None,
         }
     }
 

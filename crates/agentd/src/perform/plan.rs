@@ -70,7 +70,7 @@ fn execute(world: &mut World, spawn: &Spawn) -> Result<u32, SpawnFailure> {
     let output = run.output.as_ref().map_or(Stdio::Null, |fd| Stdio::Fd(fd.as_fd()));
     plan.stdio = [Stdio::Null, output, output];
     plan.fds = prepared.fds.iter().map(AsFd::as_fd).collect::<Vec<BorrowedFd<'_>>>();
-    plan.working_directory = Some(working_directory(service)?);
+    plan.working_directory = Some(working_directory(service, world.config.folders.home.as_deref())?);
     plan.identity = prepared.identity.clone();
     if !prepared.privileged {
         plan.bounding_set = service.capability_bounding_set;
@@ -180,11 +180,10 @@ fn env(
     directories: &[PathBuf],
 ) -> Result<BTreeMap<String, String>, SpawnFailure> {
     let run = world.runs.get(spawn.run).ok_or_else(|| resources("the run has ended".into()))?;
-    let user = match user {
-        None if world.config.mode == Mode::User => world.accounts.user(&world.owner.uid.to_string()).ok(),
-        user => user,
+    let account = match user {
+        None if world.config.mode == Mode::User => own_account(world),
+        user => user.map(|user| Account { name: user.name, home: user.home, shell: user.shell }),
     };
-    let account = user.map(|user| Account { name: user.name, home: user.home, shell: user.shell });
     Ok(environment::environment(&Facts {
         unit: &spawn.unit,
         run: spawn.run,
@@ -196,7 +195,15 @@ fn env(
         state_directories: directories,
         journal_stream: run.journal_stream.as_deref(),
         user_manager: (world.config.mode == Mode::User).then(std::process::id),
+        user_runtime: world.config.folders.user_runtime.as_deref(),
     }))
+}
+
+/// The account of a user manager: its own, in the home that it was started with.
+fn own_account(world: &World) -> Option<Account> {
+    let user = world.accounts.user(&world.owner.uid.to_string()).ok()?;
+    let home = world.config.folders.home.as_ref().map_or(user.home, |home| home.display().to_string());
+    Some(Account { name: user.name, home, shell: user.shell })
 }
 
 /// Makes the folders of `StateDirectory` and gives them to the unit's user.
@@ -247,8 +254,12 @@ fn find(command: &ExecCommand, path: &str) -> Result<PathBuf, SpawnFailure> {
     })
 }
 
-fn working_directory(service: &ServiceSection) -> Result<WorkingDirectory, SpawnFailure> {
-    let path = service.working_directory.as_deref().unwrap_or(Path::new("/"));
+/// `WorkingDirectory`, else the home of a user manager's user, else `/`.
+fn working_directory(
+    service: &ServiceSection,
+    home: Option<&Path>,
+) -> Result<WorkingDirectory, SpawnFailure> {
+    let path = service.working_directory.as_deref().or(home).unwrap_or(Path::new("/"));
     Ok(WorkingDirectory { path: c_path(path)?, optional: service.working_directory_optional })
 }
 

@@ -20,7 +20,7 @@ use crate::world::World;
 const DEFAULT_SLICE: &str = "system.slice";
 
 /// The journal itself, which cannot write to itself.
-const JOURNAL_UNIT: &str = "systemd-journald.service";
+pub const JOURNAL_UNIT: &str = "systemd-journald.service";
 
 /// Where units of a user manager are.
 const USER_SLICE: &str = "app.slice";
