@@ -88,7 +88,7 @@ impl fmt::Display for Outcome {
 /// Mounts one of the table, making its folder if it is missing.
 pub fn ensure(point: &MountPoint) -> Outcome {
     let target = Path::new(point.target);
-    if is_mount_point(target) {
+    if is_mount_point(target) && (point.fstype != "proc" || is_own_proc()) {
         return Outcome::AlreadyThere;
     }
     if let Err(error) = fs::create_dir_all(target) {
@@ -105,6 +105,12 @@ pub fn ensure(point: &MountPoint) -> Outcome {
         }
     }
     Outcome::Refused(refused.into())
+}
+
+/// Whether /proc shows our pid namespace: one that came with an unshared mount namespace shows its parent's, in which
+/// our numbers are others'.
+fn is_own_proc() -> bool {
+    fs::read_link("/proc/self").is_ok_and(|own| own == Path::new(&std::process::id().to_string()))
 }
 
 /// Whether something is mounted there: its device or inode differs from its parent folder's, or mountinfo says so.

@@ -24,10 +24,12 @@ impl Report {
     }
 }
 
-/// Mounts what an init mounts and makes the links in /dev.
-pub fn mount_all(report: &mut Report) {
+/// Mounts what an init mounts and makes the links in /dev. A container's /tmp is its maker's.
+pub fn mount_all(report: &mut Report, container: bool) {
     for point in mount::table() {
-        // A disk's own /tmp and /dev/shm are as good as ours; only an empty root lacks them.
+        if container && point.target == "/tmp" {
+            continue;
+        }
         match mount::ensure(&point) {
             mount::Outcome::Refused(error) => {
                 report.skipped.push(format!("{} is not mounted: {error}", point.target));

@@ -56,7 +56,8 @@ pub fn hold_signals() -> io::Result<()> {
 pub fn run(options: Options, pid1: bool) -> ExitCode {
     let mut report = machine::Report::default();
     if pid1 {
-        machine::mount_all(&mut report);
+        // Asked before /proc is ours: a machine's first process finds no /proc, a container's has one or says so.
+        machine::mount_all(&mut report, agentd_linux::machine::container().is_some());
     }
     let mode = mode(&options, pid1);
     let cmdline = if mode == Mode::Init { kernel_command_line() } else { cmdline::CommandLine::default() };

@@ -27,8 +27,9 @@ pub fn command(world: &mut World, agent: &AgentSection) -> Option<ExecCommand> {
     let python = agent.python.clone().unwrap_or_else(|| PYTHON.into()).display().to_string();
     let runner = kit(world).join("runner.py").display().to_string();
     let module = agent.module.clone()?;
+    // -s: nothing from a home may run before the runner does; -u: words are written when they are said.
     Some(ExecCommand {
-        argv: vec![python.clone(), "-u".into(), runner, "--module".into(), module],
+        argv: vec![python.clone(), "-s".into(), "-u".into(), runner, "--module".into(), module],
         program: python,
         ignore_failure: false,
         full_privileges: false,

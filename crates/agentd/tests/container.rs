@@ -1,0 +1,84 @@
+//! agentd as PID 1 of private namespaces: it needs nothing but the kernel's file systems, and ends as it is asked to.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+
+use common::{Manager, Setup};
+
+/// Namespaces as a container runtime makes them; what is in them dies with the wrapper.
+const UNSHARE: &[&str] = &[
+    "unshare",
+    "--fork",
+    "--pid",
+    "--mount",
+    "--net",
+    "--uts",
+    "--ipc",
+    "--propagation",
+    "private",
+    "--kill-child",
+];
+
+const SLOW_TO_STOP: &str = "[Service]\nExecStart = [\"/bin/sh\", \"-c\", \"trap 'sleep 0.3; echo stopped > $${MARK}; exit 0' TERM; while :; do sleep 0.05; done\"]\n[Install]\nWantedBy = [\"multi-user.target\"]\n";
+
+fn container(name: &str) -> (Manager, std::path::PathBuf) {
+    let setup = Setup::new(name).wrapper(UNSHARE);
+    let mark = setup.path("mark");
+    let unit = SLOW_TO_STOP.replace("$${MARK}", &mark.display().to_string());
+    setup.unit("slow.service", &unit);
+    (setup.start(), mark)
+}
+
+/// The pid, as seen from here, of the manager below the wrapper.
+fn init_of(manager: &Manager) -> String {
+    let children = format!("/proc/{0}/task/{0}/children", manager.pid());
+    fs::read_to_string(children).unwrap().split_whitespace().next().unwrap().to_owned()
+}
+
+#[test]
+fn it_knows_its_place_and_its_exit_code_is_the_one_asked_for() {
+    let (mut manager, mark) = container("container-exit");
+    manager.wait_for_log("starts as container init", "it does not know its place");
+    assert_eq!(manager.property("slow", "ActiveState"), "active");
+    manager.ok(&["exit", "9"]);
+    assert_eq!(manager.wait().code(), Some(9));
+    assert_eq!(fs::read_to_string(mark).unwrap(), "stopped\n", "agents are stopped first");
+}
+
+#[test]
+fn what_container_tools_send_is_an_orderly_stop() {
+    for signal in ["TERM", "37", "38"] {
+        let (mut manager, mark) = container(&format!("container-{signal}"));
+        let status = Command::new("kill").args(["-s", signal, &init_of(&manager)]).status().unwrap();
+        assert!(status.success());
+        assert_eq!(manager.wait().code(), Some(0), "signal {signal}");
+        assert_eq!(fs::read_to_string(mark).unwrap(), "stopped\n", "signal {signal}");
+    }
+}
+
+#[test]
+fn poweroff_ends_the_container_and_not_the_machine() {
+    let (mut manager, mark) = container("container-poweroff");
+    manager.ok(&["poweroff"]);
+    assert_eq!(manager.wait().code(), Some(0));
+    assert!(mark.exists());
+}
+
+#[test]
+fn orphans_are_adopted_and_reaped() {
+    let setup = Setup::new("container-orphans").wrapper(UNSHARE);
+    setup.unit(
+        "fork.service",
+        "[Service]\nType = \"oneshot\"\nKillMode = \"process\"\nExecStart = [\"/bin/sh\", \"-c\", \"for i in 1 2 3 4 5 6 7 8 9 10; do (setsid sleep 0.2 &); done\"]\n",
+    );
+    let mut manager = setup.start();
+    manager.ok(&["start", "fork"]);
+    manager.until("the orphans are not counted", |m| {
+        common::text(&m.ctl(&["status"])).lines().any(|line| line.contains("Orphans: 10"))
+    });
+}
