@@ -1,4 +1,5 @@
 //! Puts the Python kit into the program, so that Python agents run where it is not installed.
+#![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,6 @@ use agentd_engine::{
 };
 use agentd_linux::cgroup::CgroupRoot;
 use agentd_linux::rlimit::Rlimit;
-use agentd_linux::spawn::Spawner;
 use agentd_linux::timer::Clocks;
 use agentd_linux::user::Accounts;
 use agentd_protocol::manager::Problem;
@@ -25,6 +24,7 @@ use crate::control::view::Extras;
 use crate::control::{Answer, Follower};
 use crate::journal::{self, Journal};
 use crate::log::{FollowId, LogStore};
+use crate::perform::Spawner;
 use crate::perform::runs::Runs;
 use crate::perform::start::JOURNAL_UNIT;
 use crate::perform::trust::Trust;

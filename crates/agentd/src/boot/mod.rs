@@ -14,7 +14,6 @@ use std::sync::Arc;
 use agentd_engine::Manager;
 use agentd_linux::rlimit;
 use agentd_linux::signal::{self, SignalFd};
-use agentd_linux::spawn::{Features, Spawner};
 use agentd_linux::timer::Clocks;
 use agentd_linux::user::Accounts;
 use agentd_linux::{notify::NotifySocket, reap};
@@ -34,6 +33,7 @@ use crate::options::Options;
 use crate::perform::plan::chain;
 use crate::perform::runs::Runs;
 use crate::perform::trust::Trust;
+use crate::perform::{Spawner, executes_descriptors};
 use crate::units::Loading;
 use crate::watch::groups::Watches;
 use crate::watch::{Sources, signals};
@@ -246,7 +246,7 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
         ring: ground::keys(&config, uid),
         owners,
         copies: config.folders.runtime.join("exec"),
-        by_descriptor: Features::probe().execveat_names,
+        by_descriptor: executes_descriptors(),
     };
     let accounts = Accounts::default();
     let clocks = Clocks::now()?;

@@ -18,6 +18,15 @@ use agentd_engine::{Effect, Event};
 
 use crate::world::World;
 
+pub use agentd_linux::spawn::Spawner;
+
+/// Whether this kernel executes a descriptor under its program's own name, so that what was hashed can be executed as it
+/// is: Linux 6.14.
+#[must_use]
+pub fn executes_descriptors() -> bool {
+    agentd_linux::spawn::Features::probe().execveat_names
+}
+
 /// Carries out one effect.
 pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) {
     match effect {
