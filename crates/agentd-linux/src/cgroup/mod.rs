@@ -12,6 +12,7 @@ mod leaf;
 mod limits;
 mod root;
 mod stats;
+mod sweep;
 mod watch;
 
 pub use detect::{Layout, Mount, find_mount, of_process};

@@ -93,6 +93,7 @@ pub fn cgroups(config: &Config) -> (Option<CgroupRoot>, Vec<String>) {
     let place = if config.mode.is_pid1() { Place::Whole } else { Place::Folder(&folder) };
     match CgroupRoot::set_up(place) {
         Ok(root) => {
+            sweep(&root);
             let missing =
                 root.problems().iter().map(|problem| crate::perform::plan::chain(problem)).collect();
             (Some(root), missing)
@@ -104,6 +105,23 @@ pub fn cgroups(config: &Config) -> (Option<CgroupRoot>, Vec<String>) {
             );
             (None, vec![why])
         }
+    }
+}
+
+/// How long processes that an earlier manager left may take to die: SIGKILL works at once but for those in the kernel.
+const SWEEP: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Ends what an earlier manager that was killed has left running, so that no agent runs twice.
+fn sweep(root: &CgroupRoot) {
+    match root.sweep(SWEEP) {
+        Ok((0, _)) => {}
+        Ok((slices, left)) if left.is_empty() => {
+            tracing::warn!(slices, "an earlier manager was killed; the agents that it left behind are ended");
+        }
+        Ok((_, left)) => {
+            tracing::error!("agents of an earlier manager cannot be ended: {}", left.join(", "));
+        }
+        Err(error) => tracing::warn!("{}", crate::perform::plan::chain(&error)),
     }
 }
 

@@ -131,6 +131,12 @@ pub fn text(output: &Output) -> String {
 }
 
 impl Manager {
+    /// Starts a manager again in the same folders, after this one has ended.
+    pub fn again(mut self) -> Manager {
+        let folder = std::mem::take(&mut self.folder);
+        Setup { folder, args: vec!["--trust".into(), "off".into()], wrapper: Vec::new() }.start()
+    }
+
     /// Runs agentctl.
     pub fn ctl(&self, args: &[&str]) -> Output {
         let runtime = self.folder.join("run");
@@ -226,6 +232,9 @@ impl Manager {
 
 impl Drop for Manager {
     fn drop(&mut self) {
+        if self.folder.as_os_str().is_empty() {
+            return;
+        }
         if self.child.try_wait().ok().flatten().is_none() {
             let _asked = self.ctl(&["exit"]);
             let deadline = Instant::now() + Duration::from_secs(10);
