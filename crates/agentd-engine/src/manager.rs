@@ -173,6 +173,8 @@ impl Manager {
                     Work::Changed { unit, old, new } => self.changed(unit, old, new, out),
                     Work::Due(unit) => self.drive(unit, ServiceEvent::Tick, out),
                 }
+            } else if self.graph_is_old {
+                self.renew_graph(out); // Before a job is looked at: a new definition has its own order.
             } else if let Some(job) = self.queue.pop_first() {
                 self.examine(job, out);
             } else {

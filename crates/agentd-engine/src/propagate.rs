@@ -24,10 +24,14 @@ impl Manager {
     /// A unit is something else for others than before.
     pub(crate) fn changed(&mut self, unit: UnitId, old: ActiveState, new: ActiveState, out: &mut Out<'_>) {
         self.job_follows(unit, new, out);
+        if self.entry(unit).is_some_and(|entry| entry.is_between_lives()) {
+            self.take_up_newest(unit);
+        }
         if is_up(new) && !is_up(old) {
             self.came_up(unit, out);
         }
-        if is_up(old) && !is_up(new) {
+        let coming = new == ActiveState::Activating && !self.entry(unit).is_some_and(|e| e.is_restarting());
+        if !is_up(new) && !coming && !is_at_rest(old) {
             self.bound_go_down(unit, out);
         }
         if is_at_rest(new) {
@@ -102,19 +106,28 @@ impl Manager {
         }
         let upheld: Vec<UnitId> = self.graph.related(unit, Relation::UPHOLDS).collect();
         for other in upheld {
-            self.schedule_uphold(other, out);
+            if self.is_upheld(other) && self.entry(other).is_some_and(|entry| entry.uphold_at.is_none()) {
+                self.start_by_manager(other, out);
+            }
         }
-        if self.is_orphan(unit) {
-            self.stop_by_manager(unit, out);
+        if let Some(gone) = self.missing_bond(unit) {
+            self.stop_with(unit, gone, out);
         }
         self.stop_if_unneeded(unit, out);
     }
 
-    /// What it is bound to went away while it was coming up.
-    fn is_orphan(&self, unit: UnitId) -> bool {
-        self.graph
-            .related(unit, Relation::BINDS_TO)
-            .any(|other| self.entry(other).is_some_and(|e| e.is_at_rest() && e.job.is_none()))
+    /// What it is bound to and what went away while it was coming up itself.
+    fn missing_bond(&self, unit: UnitId) -> Option<UnitId> {
+        self.graph.related(unit, Relation::BINDS_TO).find(|other| {
+            let Some(entry) = self.entry(*other) else { return false };
+            let comes = matches!(self.job_of(*other), Some(JobType::Start | JobType::Restart));
+            match entry.active() {
+                ActiveState::Active | ActiveState::Reloading => false,
+                ActiveState::Activating => entry.is_restarting() && !comes,
+                ActiveState::Deactivating => true,
+                ActiveState::Inactive | ActiveState::Failed => !comes,
+            }
+        })
     }
 
     /// Units bound to this one go down with it, and return with it.
@@ -147,9 +160,6 @@ impl Manager {
     }
 
     fn came_to_rest(&mut self, unit: UnitId, old: ActiveState, new: ActiveState, out: &mut Out<'_>) {
-        if self.entry(unit).is_some_and(|entry| entry.is_at_rest() && entry.newer.is_some()) {
-            self.take_up_newest(unit);
-        }
         if !is_at_rest(old) {
             let result = self.entry(unit).map(|entry| entry.result());
             match new {
@@ -193,18 +203,14 @@ impl Manager {
         if !self.is_upheld(unit) || self.entry(unit).is_some_and(|entry| entry.uphold_at.is_some()) {
             return;
         }
-        let fresh = self.entry(unit).is_some_and(|entry| entry.times.inactive_exit.is_none());
         let section = self.entry(unit).and_then(|entry| entry.unit.as_service());
         let delay =
             section.map_or(SPAWN_FAILURE_FLOOR, |body| body.service.restart_sec.max(SPAWN_FAILURE_FLOOR));
-        let at = if fresh { out.now.monotonic } else { out.now.monotonic + delay };
+        let at = out.now.monotonic + delay;
         if let Some(entry) = self.entry_mut(unit) {
             entry.uphold_at = Some(at);
         }
         self.set_alarm(unit);
-        if fresh {
-            self.uphold(unit, out);
-        }
     }
 
     fn is_upheld(&self, unit: UnitId) -> bool {
@@ -234,19 +240,18 @@ impl Manager {
         if !self.is_upheld(unit) {
             return;
         }
-        let fresh = self.entry(unit).is_some_and(|entry| entry.times.inactive_exit.is_none());
-        if !fresh && !self.admit_uphold(unit, out) {
-            return;
-        }
         self.start_by_manager(unit, out);
     }
 
-    /// Upholding is automatic restarting: the start limit counts it.
-    fn admit_uphold(&mut self, unit: UnitId, out: &mut Out<'_>) -> bool {
-        let Some(entry) = self.entry_mut(unit) else { return false };
+    /// A start that the manager makes of itself, but for timers and restarts (which have limits of their own), counts
+    /// for the start limit: units that start each other come to an end. False if it is one too many.
+    pub(crate) fn admit(&mut self, unit: UnitId, out: &mut Out<'_>) -> bool {
+        let Some(entry) = self.entry_mut(unit) else { return true };
+        if entry.trigger.is_some() || entry.is_restarting() {
+            return true;
+        }
         let definition = std::sync::Arc::clone(&entry.unit);
-        let Some(service) = entry.service_mut() else { return true };
-        if service.facts.restarts.admit(&definition.unit, out.now.monotonic) {
+        if entry.restarts().admit(&definition.unit, out.now.monotonic) {
             return true;
         }
         self.give_up(unit, &definition, out);
@@ -259,16 +264,7 @@ impl Manager {
             "{name}: Start request repeated too quickly; it stays down. See 'agentctl reset-failed {name}'."
         );
         out.log(Level::Warning, name, None, Some(message::UNIT_FAILED), text);
-        self.set(
-            unit,
-            |entry| {
-                if let Some(service) = entry.service_mut() {
-                    service.state = crate::service::ServiceState::Failed;
-                    service.facts.result = ServiceResult::StartLimitHit;
-                }
-            },
-            out,
-        );
+        self.set(unit, |entry| entry.fail(ServiceResult::StartLimitHit), out);
     }
 
     fn stop_if_unneeded(&mut self, unit: UnitId, out: &mut Out<'_>) {
@@ -289,6 +285,11 @@ impl Manager {
     pub(crate) fn start_by_manager(&mut self, unit: UnitId, out: &mut Out<'_>) -> bool {
         if self.shutdown.is_some() {
             return false;
+        }
+        if matches!(self.job_of(unit), Some(JobType::Start | JobType::Restart)) {
+            // It comes anyway, and what it needs was asked for with it; but it may have waited for this.
+            self.queue.extend(self.entry(unit).and_then(|entry| entry.job));
+            return true;
         }
         self.renew_graph(out);
         let plan = self.plan_start(unit, JobType::Start, Cause::Manager, JobMode::Replace);
@@ -356,11 +357,14 @@ impl Manager {
         }
         let put_off = std::mem::take(&mut self.put_off);
         for other in put_off {
-            if self.entry(other).is_some_and(|entry| entry.is_restarting() && entry.job.is_none()) {
+            if self.entry(other).is_some_and(|entry| entry.is_restarting()) {
                 self.try_restart(other, out);
             }
         }
         if job.kind == JobType::Start {
+            if self.entry(unit).is_some_and(|entry| entry.is_at_rest()) {
+                self.bound_go_down(unit, out); // What came up beside it, without an order, loses its bond.
+            }
             let needed: Vec<UnitId> =
                 self.graph.related(unit, Relation::HARD | Relation::SOFT_PULL).collect();
             for other in needed {

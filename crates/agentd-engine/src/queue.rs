@@ -268,9 +268,29 @@ impl Manager {
         job.kind = JobType::Start;
         job.running = false;
         job.cursor = 0;
+        let (unit, cause) = (job.unit, job.cause);
         let waiters = std::mem::take(&mut job.waiters);
         self.queue.extend(waiters);
         self.queue.insert(id);
+        if self.entry(unit).is_some_and(|entry| entry.newer.is_some()) {
+            self.plan_by_newest(id, unit, cause, out);
+        }
+    }
+
+    /// The start of a restart goes by a newer definition than its stop: what that needs comes with it.
+    fn plan_by_newest(&mut self, id: JobId, unit: UnitId, cause: Cause, out: &mut Out<'_>) {
+        self.take_up_newest(unit);
+        self.renew_graph(out);
+        let plan = self.plan_start(unit, JobType::Start, cause, JobMode::Replace);
+        match plan.and_then(|plan| self.check_conflicts(&plan, JobMode::Replace).map(|()| plan)) {
+            Ok(plan) => self.install(plan, None, out),
+            Err(error) => {
+                if let Some(entry) = self.entry_mut(unit) {
+                    entry.failure = Some(error.to_string());
+                }
+                self.finish(id, JobResult::Failed, out);
+            }
+        }
     }
 
     /// Ends a job: its callers are answered once, and who waited for it looks again.

@@ -59,13 +59,13 @@ impl Manager {
             entry.newer = None;
             return;
         }
-        if same(&entry.unit) && !entry.is_at_rest() && entry.service().is_some() {
+        if same(&entry.unit) && !entry.is_between_lives() && entry.service().is_some() {
             // The files are the same: what differs comes from outside of them, such as a link that enables it.
             entry.newer = None;
             return;
         }
         entry.newer = Some(Arc::clone(unit));
-        if entry.is_at_rest() || !matches!(entry.core, Core::Service(_)) {
+        if entry.is_between_lives() || !matches!(entry.core, Core::Service(_)) {
             self.take_up_newest(id);
             self.redefine_timer(id, out);
         }

@@ -99,7 +99,7 @@ impl Manager {
             }
             JobKind::Stop => self.plan_stop(unit, Cause::Person, mode),
             JobKind::Reload => self.judge_reload(unit, name, mode)?,
-            JobKind::VerifyActive => self.plan_alone(unit, JobType::VerifyActive, Cause::Person),
+            JobKind::VerifyActive => Plan::of_one(unit, JobType::VerifyActive, Cause::Person),
         };
         self.check_conflicts(&plan, mode)?;
         let idle = entry.is_up() && entry.job.is_none();
@@ -169,8 +169,8 @@ impl Manager {
             if let Some(entry) = self.entry_mut(unit) {
                 entry.failure = None;
                 entry.returns_with.clear();
+                entry.restarts().forget();
                 if let Some(service) = entry.service_mut() {
-                    service.facts.restarts.forget();
                     service.facts.failure = None;
                 }
             }
@@ -184,7 +184,7 @@ impl Manager {
                     Core::Timer(timer) if timer.state == TimerState::Failed => {
                         timer.stop(ServiceResult::Success)
                     }
-                    Core::Plain(plain) if *plain == PlainState::Failed => *plain = PlainState::Dead,
+                    Core::Plain(plain @ PlainState::Failed(_)) => *plain = PlainState::Dead,
                     Core::Service(_) | Core::Timer(_) | Core::Plain(_) => {}
                 },
                 out,

@@ -61,17 +61,28 @@ impl Manager {
     }
 
     fn begin(&mut self, id: JobId, unit: UnitId, out: &mut Out<'_>) {
-        self.mark_running(id);
-        self.take_up_newest(unit);
         let cause = self.jobs.get(&id).map_or(Cause::Manager, |job| job.cause);
+        if let Err(error) = self.startable(unit, cause) {
+            // The definition was replaced while the job waited.
+            if let Some(entry) = self.entry_mut(unit) {
+                entry.failure = Some(error.to_string());
+            }
+            self.finish(id, JobResult::Failed, out);
+            return;
+        }
+        if cause == Cause::Manager && !self.admit(unit, out) {
+            self.finish(id, JobResult::Failed, out);
+            return;
+        }
+        self.mark_running(id);
         let Some(entry) = self.entry_mut(unit) else { return };
         entry.failure = None;
         entry.returns_with.clear();
-        match &mut entry.core {
-            Core::Service(service) => {
-                if cause == Cause::Person {
-                    service.facts.restarts.forget();
-                }
+        if cause == Cause::Person {
+            entry.restarts().forget();
+        }
+        match &entry.core {
+            Core::Service(_) => {
                 let (definition, trigger) = (Arc::clone(&entry.unit), entry.trigger.take());
                 let run = Run::new(out.ids.run(), definition, trigger, entry.monitor.take());
                 self.runs.insert(run.id, unit);
@@ -128,18 +139,7 @@ impl Manager {
         if !self.entry(unit).is_some_and(|entry| entry.active() == ActiveState::Inactive) {
             return;
         }
-        self.set(
-            unit,
-            |entry| match &mut entry.core {
-                Core::Service(service) => {
-                    service.state = ServiceState::Failed;
-                    service.facts.result = ServiceResult::Resources;
-                }
-                Core::Timer(timer) => timer.stop(ServiceResult::Resources),
-                Core::Plain(plain) => *plain = PlainState::Failed,
-            },
-            out,
-        );
+        self.set(unit, |entry| entry.fail(ServiceResult::Resources), out);
     }
 
     /// SIGKILL did not end it in time: who waits for the stop is told, while the unit stays what it is.

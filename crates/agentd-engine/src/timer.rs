@@ -188,10 +188,8 @@ impl Timer {
 /// The first calendar time after `base`, if the trigger is one by the calendar and has one left.
 fn next_calendar(trigger: &TimerTrigger, base: Realtime) -> Option<Realtime> {
     match trigger {
-        TimerTrigger::Calendar(_) | TimerTrigger::Cron(_) => {
-            let _ = base;
-            None
-        }
+        TimerTrigger::Calendar(calendar) => calendar.next_after(base),
+        TimerTrigger::Cron(cron) => cron.next_after(base),
         TimerTrigger::Active(_)
         | TimerTrigger::Boot(_)
         | TimerTrigger::Startup(_)

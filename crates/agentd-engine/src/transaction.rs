@@ -25,6 +25,14 @@ pub(crate) struct Plan {
     pub(crate) give_up: Vec<(UnitId, UnitId, Vec<UnitId>)>,
 }
 
+impl Plan {
+    /// One job, in its order with all others.
+    pub(crate) fn of_one(anchor: UnitId, kind: JobType, cause: Cause) -> Self {
+        let jobs = BTreeMap::from([(anchor, kind)]);
+        Self { anchor, cause, alone: false, jobs, dropped: BTreeMap::new(), give_up: Vec::new() }
+    }
+}
+
 /// What a start pulls in.
 struct Pulled {
     /// All units that it needs or wants and that can be.
@@ -46,7 +54,7 @@ impl Manager {
     ) -> Result<Plan, RequestError> {
         if mode == JobMode::IgnoreDependencies {
             self.startable(anchor, cause)?;
-            return Ok(self.plan_alone(anchor, kind, cause));
+            return Ok(Plan { alone: true, ..Plan::of_one(anchor, kind, cause) });
         }
         let mut excluded: BTreeMap<UnitId, RequestError> = BTreeMap::new();
         loop {
@@ -84,9 +92,9 @@ impl Manager {
 
     /// Plans a stop of these units with all that follows.
     pub(crate) fn plan_stop(&self, anchor: UnitId, cause: Cause, mode: JobMode) -> Plan {
-        let mut plan = self.plan_alone(anchor, JobType::Stop, cause);
-        if mode != JobMode::IgnoreDependencies {
-            plan.alone = false;
+        let mut plan = Plan::of_one(anchor, JobType::Stop, cause);
+        plan.alone = mode == JobMode::IgnoreDependencies;
+        if !plan.alone {
             let down = self.taken_down(vec![anchor], Relation::PROPAGATE_STOP);
             plan.jobs.extend(down.into_iter().map(|unit| (unit, JobType::Stop)));
             self.untangle_stops(&mut plan);
@@ -96,8 +104,7 @@ impl Manager {
 
     /// Plans a stop of everything that is not at rest.
     pub(crate) fn plan_stop_all(&self, anchor: UnitId) -> Plan {
-        let mut plan = self.plan_alone(anchor, JobType::Stop, Cause::Person);
-        plan.alone = false;
+        let mut plan = Plan::of_one(anchor, JobType::Stop, Cause::Person);
         plan.jobs =
             self.ids().filter(|unit| self.has_to_stop(*unit)).map(|unit| (unit, JobType::Stop)).collect();
         self.untangle_stops(&mut plan);
@@ -106,9 +113,9 @@ impl Manager {
 
     /// Plans a reload, and reloads of what it is propagated to.
     pub(crate) fn plan_reload(&self, anchor: UnitId, mode: JobMode) -> Plan {
-        let mut plan = self.plan_alone(anchor, JobType::Reload, Cause::Person);
-        if mode != JobMode::IgnoreDependencies {
-            plan.alone = false;
+        let mut plan = Plan::of_one(anchor, JobType::Reload, Cause::Person);
+        plan.alone = mode == JobMode::IgnoreDependencies;
+        if !plan.alone {
             for other in self.graph.related(anchor, Relation::RELOADS) {
                 if self.entry(other).is_some_and(|entry| entry.is_up()) && self.can_reload(other) {
                     plan.jobs.entry(other).or_insert(JobType::Reload);
@@ -118,13 +125,8 @@ impl Manager {
         plan
     }
 
-    pub(crate) fn plan_alone(&self, anchor: UnitId, kind: JobType, cause: Cause) -> Plan {
-        let jobs = BTreeMap::from([(anchor, kind)]);
-        Plan { anchor, cause, alone: true, jobs, dropped: BTreeMap::new(), give_up: Vec::new() }
-    }
-
     /// Whether a unit can be started at all, by itself.
-    fn startable(&self, unit: UnitId, cause: Cause) -> Result<(), RequestError> {
+    pub(crate) fn startable(&self, unit: UnitId, cause: Cause) -> Result<(), RequestError> {
         let Some(entry) = self.entry(unit) else { return Ok(()) };
         let newest = entry.newest();
         let name = newest.name.clone();

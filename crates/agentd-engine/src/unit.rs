@@ -9,6 +9,7 @@ use crate::clock::{Boottime, Monotonic, Now};
 use crate::effect::Monitor;
 use crate::graph::UnitId;
 use crate::ids::JobId;
+use crate::restart::Restarts;
 use crate::service::{Facts, ServiceState};
 use crate::state::{ActiveState, ServiceResult};
 use crate::timer::Timer;
@@ -27,8 +28,8 @@ pub(crate) enum PlainState {
     #[default]
     Dead,
     Active,
-    /// Its start was not possible (a cycle).
-    Failed,
+    /// Its start was not possible, for this reason.
+    Failed(ServiceResult),
 }
 
 /// The state of a unit by its type.
@@ -102,6 +103,8 @@ pub(crate) struct Entry {
     pub(crate) trigger: Option<UnitName>,
     /// The unit whose end the next start is for.
     pub(crate) monitor: Option<Monitor>,
+    /// How often a unit without processes was started by the manager (a service counts with its restarts).
+    starts: Restarts,
     /// When it is next started because an active unit upholds it.
     pub(crate) uphold_at: Option<Monotonic>,
 }
@@ -124,6 +127,7 @@ impl Entry {
             returns_with: BTreeSet::new(),
             trigger: None,
             monitor: None,
+            starts: Restarts::default(),
             uphold_at: None,
         }
     }
@@ -135,7 +139,7 @@ impl Entry {
             Core::Timer(timer) => timer.active(),
             Core::Plain(PlainState::Dead) => ActiveState::Inactive,
             Core::Plain(PlainState::Active) => ActiveState::Active,
-            Core::Plain(PlainState::Failed) => ActiveState::Failed,
+            Core::Plain(PlainState::Failed(_)) => ActiveState::Failed,
         }
     }
 
@@ -146,7 +150,7 @@ impl Entry {
             Core::Timer(timer) => timer.state.as_str(),
             Core::Plain(PlainState::Dead) => "dead",
             Core::Plain(PlainState::Active) => "active",
-            Core::Plain(PlainState::Failed) => "failed",
+            Core::Plain(PlainState::Failed(_)) => "failed",
         }
     }
 
@@ -163,13 +167,19 @@ impl Entry {
         match &self.core {
             Core::Service(service) => service.facts.result,
             Core::Timer(timer) => timer.result,
-            Core::Plain(_) => ServiceResult::Success,
+            Core::Plain(PlainState::Failed(result)) => *result,
+            Core::Plain(PlainState::Dead | PlainState::Active) => ServiceResult::Success,
         }
     }
 
     /// It was started too often: only a person brings it back.
     pub(crate) fn is_given_up(&self) -> bool {
         self.active() == ActiveState::Failed && self.result() == ServiceResult::StartLimitHit
+    }
+
+    /// Nothing lives by its definition just now.
+    pub(crate) fn is_between_lives(&self) -> bool {
+        self.is_at_rest() || self.is_restarting()
     }
 
     /// Down for now: the next life of the service waits for its delay or its turn.
@@ -185,7 +195,27 @@ impl Entry {
         if let Core::Service(service) = &mut self.core { Some(service) } else { None }
     }
 
-    /// Whether the definition can be started at all.
+    /// What the start limit counts.
+    pub(crate) fn restarts(&mut self) -> &mut Restarts {
+        match &mut self.core {
+            Core::Service(service) => &mut service.facts.restarts,
+            Core::Timer(_) | Core::Plain(_) => &mut self.starts,
+        }
+    }
+
+    /// It is failed without having been begun, for this reason.
+    pub(crate) fn fail(&mut self, result: ServiceResult) {
+        match &mut self.core {
+            Core::Service(service) => {
+                service.state = ServiceState::Failed;
+                service.facts.result = result;
+            }
+            Core::Timer(timer) => timer.stop(result),
+            Core::Plain(plain) => *plain = PlainState::Failed(result),
+        }
+    }
+
+    /// The definition that its next start is made by.
     pub(crate) fn newest(&self) -> &Arc<Unit> {
         self.newer.as_ref().unwrap_or(&self.unit)
     }
