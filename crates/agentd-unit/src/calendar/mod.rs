@@ -63,7 +63,8 @@ impl CalendarSpec {
         parse::parse(text, local)
     }
 
-    /// The first match after `after`, by the policy for clock changes of [`moment`](crate::moment).
+    /// The first match after `after`. A time of day that a change of the clock skips comes right after the gap; one
+    /// that is shown twice comes once, at the first; what matches in every hour follows elapsed time.
     #[must_use]
     pub fn next_after(&self, after: Realtime) -> Option<Realtime> {
         let (Zone::Local(zone) | Zone::Named(_, zone)) = &self.zone;
