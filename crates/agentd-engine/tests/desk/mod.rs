@@ -207,6 +207,12 @@ impl Desk {
         (*self.spawns(unit).last().unwrap_or_else(|| panic!("{unit} was never started"))).clone()
     }
 
+    /// The main process of a run, where it is there.
+    pub(crate) fn main_of(&self, run: agentd_engine::InvocationId) -> Option<EffectId> {
+        let unit = self.manager.unit_of_run(run)?;
+        Some(self.manager.unit(unit)?.main?.0)
+    }
+
     /// The last command of a unit is executed.
     pub(crate) fn up(&mut self, unit: &str) {
         let spawn = self.last_spawn(unit);

@@ -1,0 +1,82 @@
+//! Ten thousand units with fifty thousand edges are planned, started and stopped in time that grows with their number.
+
+mod desk;
+
+use std::time::{Duration, Instant};
+
+use agentd_engine::{Effect, Event, ExitStatus, Request, ShutdownKind};
+use agentd_unit::{Signal, Unit};
+use desk::*;
+
+/// A target that wants `count` services; each is ordered after five of the ones before it, the same every time.
+fn dag(count: u64) -> Vec<Unit> {
+    let service_name = |i: u64| name(&format!("s{i:05}.service"));
+    let mut units: Vec<Unit> = (0..count)
+        .map(|i| {
+            unit(service_name(i).as_str(), |u| {
+                for k in 1..=5_u64 {
+                    let other = (i * 7919 + k * 104_729) % (i + 1);
+                    if other != i {
+                        let section = &mut u.unit;
+                        let list = if k == 1 { &mut section.requires } else { &mut section.after };
+                        list.insert(service_name(other));
+                    }
+                }
+            })
+        })
+        .collect();
+    units.push(unit("all.target", |u| u.unit.wants.extend((0..count).map(service_name))));
+    units
+}
+
+/// Executes everything that is asked for at once, until nothing more is.
+fn serve(desk: &mut Desk) {
+    loop {
+        let news = desk.news();
+        if news.is_empty() {
+            return;
+        }
+        for effect in news {
+            match effect {
+                Effect::Spawn(spawn) => {
+                    desk.event(Event::Spawned { id: spawn.id, run: spawn.run, result: Ok(7) });
+                }
+                Effect::AwaitEmpty { id, run } => {
+                    if let Some(id) = desk.main_of(run) {
+                        let status = ExitStatus::Killed(Signal::TERM);
+                        desk.event(Event::Exited { id, run, status });
+                    }
+                    desk.event(Event::Emptied { id, run });
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn lives(count: u64) -> [Duration; 4] {
+    let units = dag(count);
+    let began = Instant::now();
+    let mut desk = Desk::new(units);
+    let loaded = began.elapsed();
+    let start = desk.start("all.target");
+    let planned = began.elapsed() - loaded;
+    serve(&mut desk);
+    let started = began.elapsed() - loaded;
+    assert_eq!(desk.result(start), Some(agentd_engine::JobResult::Done));
+    desk.request(Request::Shutdown { kind: ShutdownKind::Poweroff });
+    serve(&mut desk);
+    let stopped = began.elapsed() - loaded - started;
+    assert!(desk.effects.contains(&Effect::Shutdown { kind: ShutdownKind::Poweroff }));
+    [loaded, planned, started, stopped]
+}
+
+#[test]
+fn ten_thousand_units_start_and_stop_within_the_time_of_a_linear_engine() {
+    for count in [100, 1_000, 10_000] {
+        let [load, plan, start, stop] = lives(count);
+        println!("{count:>6} units: load {load:?}, plan {plan:?}, start {start:?}, stop {stop:?}");
+        // A quadratic engine takes minutes for the last one; a busy machine does not make a linear one take so long.
+        assert!(load + start + stop < Duration::from_secs(30), "{count} units");
+    }
+}
