@@ -7,7 +7,7 @@ use agentd_unit::{Realtime, UnitName};
 
 use crate::alarms::Alarms;
 use crate::clock::{Boottime, Deadlines, Monotonic, Now};
-use crate::effect::Effect;
+use crate::effect::{Effect, JobResult};
 use crate::event::Event;
 use crate::graph::{Graph, UnitId};
 use crate::ids::{InvocationId, JobId};
@@ -37,6 +37,8 @@ pub(crate) enum Work {
     Changed { unit: UnitId, old: ActiveState, new: ActiveState },
     /// A restart without delay.
     Due(UnitId),
+    /// A job came to its end.
+    Ended { unit: UnitId, kind: JobType, begun: bool, result: JobResult },
 }
 
 /// The one owner of all unit state.
@@ -172,6 +174,10 @@ impl Manager {
                 match work {
                     Work::Changed { unit, old, new } => self.changed(unit, old, new, out),
                     Work::Due(unit) => self.drive(unit, ServiceEvent::Tick, out),
+                    Work::Ended { unit, kind, begun, result } => {
+                        self.ended(unit, kind, result, out);
+                        self.after_job(unit, kind, begun, out);
+                    }
                 }
             } else if self.graph_is_old {
                 self.renew_graph(out); // Before a job is looked at: a new definition has its own order.

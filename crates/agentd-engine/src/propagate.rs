@@ -5,11 +5,11 @@ use agentd_unit::Unit;
 use crate::effect::{JobResult, Level, Monitor};
 use crate::event::JobMode;
 use crate::graph::{Relation, UnitId};
-use crate::job::{Cause, Job, JobType};
+use crate::job::{Cause, JobType};
 use crate::manager::Manager;
 use crate::out::{Out, message};
 use crate::restart::SPAWN_FAILURE_FLOOR;
-use crate::service::ServiceEvent;
+use crate::service::{ServiceEvent, ServiceState};
 use crate::state::{ActiveState, ServiceResult};
 
 const fn is_up(state: ActiveState) -> bool {
@@ -72,7 +72,6 @@ impl Manager {
     fn failed_start(&self, unit: UnitId) -> JobResult {
         match self.entry(unit).map(|entry| entry.result()) {
             Some(ServiceResult::Success) => JobResult::Done,
-            Some(ServiceResult::Timeout) => JobResult::Timeout,
             _ => JobResult::Failed,
         }
     }
@@ -341,27 +340,23 @@ impl Manager {
         }
     }
 
-    /// What the end of a job leaves to do.
-    pub(crate) fn after_job(&mut self, job: &Job, out: &mut Out<'_>) {
-        let unit = job.unit;
-        let waits = self.entry(unit).and_then(|e| e.service()).is_some_and(|service| {
-            matches!(service.state, crate::service::ServiceState::AutoRestart { due: true, .. })
-        });
-        if job.kind == JobType::Start && !job.running && waits {
+    /// What the end of a job leaves to do for its unit and for those that it uses.
+    pub(crate) fn after_job(&mut self, unit: UnitId, kind: JobType, begun: bool, out: &mut Out<'_>) {
+        let waits = self
+            .entry(unit)
+            .and_then(|entry| entry.service())
+            .is_some_and(|service| matches!(service.state, ServiceState::AutoRestart { due: true, .. }));
+        let comes = matches!(self.job_of(unit), Some(JobType::Start | JobType::Restart));
+        if kind == JobType::Start && !begun && waits && !comes && !self.put_off.contains(&unit) {
             // Its turn never came, and no other will: what it needs is gone. It returns with that.
-            let returns_with = self.entry(unit).map(|entry| entry.returns_with.clone()).unwrap_or_default();
             self.drive(unit, ServiceEvent::Stop, out);
-            if let Some(entry) = self.entry_mut(unit) {
-                entry.returns_with = returns_with;
-            }
         }
-        let put_off = std::mem::take(&mut self.put_off);
-        for other in put_off {
+        for other in std::mem::take(&mut self.put_off) {
             if self.entry(other).is_some_and(|entry| entry.is_restarting()) {
                 self.try_restart(other, out);
             }
         }
-        if job.kind == JobType::Start {
+        if kind == JobType::Start {
             if self.entry(unit).is_some_and(|entry| entry.is_at_rest()) {
                 self.bound_go_down(unit, out); // What came up beside it, without an order, loses its bond.
             }

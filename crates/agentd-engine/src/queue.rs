@@ -10,7 +10,7 @@ use crate::event::JobMode;
 use crate::graph::{Relation, UnitId};
 use crate::ids::{JobId, RequestId};
 use crate::job::{Cause, Job, JobType};
-use crate::manager::Manager;
+use crate::manager::{Manager, Work};
 use crate::out::Out;
 use crate::state::ActiveState;
 use crate::transaction::Plan;
@@ -305,16 +305,20 @@ impl Manager {
             out.push(Effect::Finished { request: *request, unit: unit.clone(), result });
         }
         self.queue.extend(&job.waiters);
-        if result != JobResult::Done {
-            match job.kind {
-                JobType::Start | JobType::VerifyActive => {
-                    self.fail_dependents(job.unit, Relation::NEEDED_BY, out)
-                }
-                JobType::Stop => self.fail_dependents(job.unit, Relation::AGAINST, out),
-                JobType::Restart | JobType::Reload => {}
-            }
+        let Job { unit, kind, running: begun, .. } = job;
+        self.work.push_back(Work::Ended { unit, kind, begun, result });
+    }
+
+    /// What the end of a job means for the jobs that build on it.
+    pub(crate) fn ended(&mut self, unit: UnitId, kind: JobType, result: JobResult, out: &mut Out<'_>) {
+        if result == JobResult::Done {
+            return;
         }
-        self.after_job(&job, out);
+        match kind {
+            JobType::Start | JobType::VerifyActive => self.fail_dependents(unit, Relation::NEEDED_BY, out),
+            JobType::Stop => self.fail_dependents(unit, Relation::AGAINST, out),
+            JobType::Restart | JobType::Reload => {}
+        }
     }
 
     /// Starts that have not begun cannot, now that this unit did not come up (or did not go down).

@@ -4,7 +4,7 @@ mod desk;
 
 use std::time::{Duration, Instant};
 
-use agentd_engine::{Effect, Event, ExitStatus, Request, ShutdownKind};
+use agentd_engine::{Effect, Event, ExitStatus, JobResult, Request, ShutdownKind, SpawnFailureKind};
 use agentd_unit::{Signal, Unit};
 use desk::*;
 
@@ -63,7 +63,7 @@ fn lives(count: u64) -> [Duration; 4] {
     let planned = began.elapsed() - loaded;
     serve(&mut desk);
     let started = began.elapsed() - loaded;
-    assert_eq!(desk.result(start), Some(agentd_engine::JobResult::Done));
+    assert_eq!(desk.result(start), Some(JobResult::Done));
     desk.request(Request::Shutdown { kind: ShutdownKind::Poweroff });
     serve(&mut desk);
     let stopped = began.elapsed() - loaded - started;
@@ -79,4 +79,22 @@ fn ten_thousand_units_start_and_stop_within_the_time_of_a_linear_engine() {
         // A quadratic engine takes minutes for the last one; a busy machine does not make a linear one take so long.
         assert!(load + start + stop < Duration::from_secs(30), "{count} units");
     }
+}
+
+#[test]
+fn a_chain_of_ten_thousand_fails_from_its_first_to_its_last_without_end_of_the_stack() {
+    let link = |i: u64| name(&format!("s{i:05}.service"));
+    let units = (0..10_000).map(|i| {
+        unit(link(i).as_str(), |u| {
+            if i > 0 {
+                u.unit.requires.insert(link(i - 1));
+            }
+        })
+    });
+    let mut desk = Desk::new(units);
+    let start = desk.start("s09999.service");
+    desk.fail_spawn("s00000.service", SpawnFailureKind::Step { exit_status: 203 });
+    desk.empty("s00000.service");
+    assert_eq!(desk.result(start), Some(JobResult::Dependency));
+    assert_eq!(desk.failure("s00001.service"), "s00000.service failed to start");
 }

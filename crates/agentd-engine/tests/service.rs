@@ -337,7 +337,7 @@ fn a_start_that_takes_too_long_is_a_timeout() {
     desk.die("a.service", TERMINATED);
     assert_eq!(
         (desk.result(start), desk.view("a.service").result),
-        (Some(JobResult::Timeout), ServiceResult::Timeout)
+        (Some(JobResult::Failed), ServiceResult::Timeout)
     );
 }
 
@@ -472,6 +472,20 @@ fn b075_a_manager_that_was_late_itself_waits_one_span_more_and_no_longer() {
     desk.event(Event::Tick);
     assert_eq!(desk.sub("a.service"), "running");
     desk.advance(secs(1));
+    assert_eq!(desk.sub("a.service"), "stop-watchdog");
+}
+
+#[test]
+fn a_watchdog_span_of_the_service_s_own_counts_from_when_it_is_ready() {
+    let mut desk = Desk::new([service("a.service", typed(ServiceType::Notify))]);
+    desk.start("a.service");
+    desk.up("a.service");
+    desk.notify("a.service", Notification { watchdog: Some(secs(2)), ..Notification::default() });
+    desk.advance(secs(5));
+    desk.ready("a.service");
+    desk.advance(millis(1999));
+    assert_eq!(desk.sub("a.service"), "running");
+    desk.advance(millis(1));
     assert_eq!(desk.sub("a.service"), "stop-watchdog");
 }
 

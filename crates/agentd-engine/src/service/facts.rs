@@ -370,11 +370,10 @@ impl Facts {
         }
     }
 
-    /// Begins to expect signs of life.
+    /// Begins to expect signs of life, from now, at the span of the unit or the one that the service has asked for.
     pub(crate) fn arm_watchdog(&mut self, out: &Out<'_>) {
-        if self.run.as_ref().is_some_and(|run| run.watchdog.is_none()) {
-            self.set_watchdog(self.section().and_then(|service| service.watchdog), out);
-        }
+        let asked = self.run.as_ref().and_then(|run| run.watchdog).map(|watchdog| watchdog.span);
+        self.set_watchdog(asked.or_else(|| self.section().and_then(|service| service.watchdog)), out);
     }
 
     fn set_watchdog(&mut self, span: Option<Duration>, out: &Out<'_>) {
