@@ -8,7 +8,7 @@ use crate::graph::{Relation, UnitId};
 use crate::job::{Cause, JobType};
 use crate::manager::Manager;
 use crate::out::{Out, message};
-use crate::restart::SPAWN_FAILURE_FLOOR;
+use crate::restart::{self, SPAWN_FAILURE_FLOOR};
 use crate::service::{ServiceEvent, ServiceState};
 use crate::state::{ActiveState, ServiceResult};
 
@@ -259,9 +259,7 @@ impl Manager {
 
     fn give_up(&mut self, unit: UnitId, definition: &Unit, out: &mut Out<'_>) {
         let name = &definition.name;
-        let text = format!(
-            "{name}: Start request repeated too quickly; it stays down. See 'agentctl reset-failed {name}'."
-        );
+        let text = restart::limit_hit(name);
         out.log(Level::Warning, name, None, Some(message::UNIT_FAILED), text);
         self.set(unit, |entry| entry.fail(ServiceResult::StartLimitHit), out);
     }

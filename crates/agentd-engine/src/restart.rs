@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use agentd_unit::{Restart, ServiceSection, UnitSection};
+use agentd_unit::{Restart, ServiceSection, UnitName, UnitSection};
 
 use crate::clock::Monotonic;
 use crate::state::ServiceResult;
@@ -46,6 +46,11 @@ pub(crate) fn delay(service: &ServiceSection, step: u32) -> Duration {
     let grown = base.as_secs_f64() * factor.powf(f64::from(step) / f64::from(service.restart_steps));
     // Microseconds, as systemd counts, and never past the end of the growth.
     Duration::from_micros((grown * 1e6) as u64).clamp(base, longest)
+}
+
+/// What is said of a unit that was started too often.
+pub(crate) fn limit_hit(unit: &UnitName) -> String {
+    format!("{unit}: Start request repeated too quickly; it stays down. See 'agentctl reset-failed {unit}'.")
 }
 
 /// How often, how recently and how far apart a unit was restarted automatically.

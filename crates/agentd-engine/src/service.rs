@@ -10,8 +10,10 @@
 //! - Every state that waits has a deadline, or waits for what the unit file lets run without end, or for the kernel
 //!   to finish a SIGKILL.
 
+mod end;
 mod facts;
 mod fall;
+mod notify;
 mod rise;
 
 pub(crate) use facts::{Facts, Run};

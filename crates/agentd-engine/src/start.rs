@@ -166,7 +166,7 @@ impl Manager {
             (JobType::Start, JobResult::Done) if is_oneshot => {
                 (Level::Info, message::STARTED, format!("Finished {what}."))
             }
-            (JobType::Start, JobResult::Done) if matches!(unit.body, Body::Target | Body::Slice) => {
+            (JobType::Start, JobResult::Done) if matches!(unit.body, Body::Target) => {
                 (Level::Info, message::STARTED, format!("Reached target {what}."))
             }
             (JobType::Start, JobResult::Done) => (Level::Info, message::STARTED, format!("Started {what}.")),
@@ -175,6 +175,9 @@ impl Manager {
             }
             (JobType::Start, JobResult::Failed | JobResult::Timeout) => {
                 (Level::Error, message::START_FAILED, format!("Failed to start {what}."))
+            }
+            (JobType::Stop, JobResult::Done) if job.running && matches!(unit.body, Body::Target) => {
+                (Level::Info, message::STOPPED, format!("Stopped target {what}."))
             }
             (JobType::Stop | JobType::Restart, JobResult::Done) if job.running => {
                 (Level::Info, message::STOPPED, format!("Stopped {what}."))

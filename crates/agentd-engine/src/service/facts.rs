@@ -8,9 +8,10 @@ use agentd_unit::{
 };
 
 use super::Who;
+use super::notify::Watchdog;
 use crate::clock::Monotonic;
 use crate::effect::{Effect, KillTarget, Level, Monitor, Spawn, SpawnEnvironment};
-use crate::event::{ExitStatus, Notification, Sender, SpawnFailure, SpawnFailureKind};
+use crate::event::{ExitStatus, SpawnFailure, SpawnFailureKind};
 use crate::ids::{EffectId, InvocationId};
 use crate::out::{Out, message};
 use crate::restart::Restarts;
@@ -26,15 +27,6 @@ pub(crate) struct Process {
     pub(crate) pid: Option<u32>,
     pub(crate) kind: ExecKind,
     pub(crate) index: usize,
-}
-
-/// The longest silence of a service that must show signs of life.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Watchdog {
-    span: Duration,
-    pub(crate) due: Monotonic,
-    /// The manager itself was late once since the last sign of life.
-    forgiven: bool,
 }
 
 /// One life of a service, from the first command of its start until the last process is gone.
@@ -338,75 +330,6 @@ impl Facts {
         let name = &run.unit.name;
         let text = format!("{name}: {what} exited, {status}");
         out.log(level, name, Some(run.id), Some(message::PROCESS_EXIT), text);
-    }
-
-    /// What a notification says of state, once its sender is known to be one that may.
-    pub(crate) fn may_notify(&self, sender: Sender) -> bool {
-        let (Some(run), Some(service)) = (&self.run, self.section()) else { return false };
-        let who = match sender {
-            Sender::Process(id) => run.who(id),
-            Sender::Other { .. } => None,
-        };
-        match service.notify_access {
-            NotifyAccess::None => false,
-            NotifyAccess::Main => who == Some(Who::Main),
-            NotifyAccess::Exec => who.is_some(),
-            NotifyAccess::All => true,
-        }
-    }
-
-    /// Takes from a notification what changes no state: texts and signs of life.
-    pub(crate) fn note(&mut self, notification: &Notification, out: &Out<'_>) {
-        if let Some(text) = &notification.status {
-            self.status_text = Some(text.clone());
-        }
-        if let Some(errno) = notification.errno {
-            self.status_errno = Some(errno);
-        }
-        if let Some(span) = notification.watchdog {
-            self.set_watchdog(Some(span), out);
-        } else if notification.alive {
-            self.renew_watchdog(out);
-        }
-    }
-
-    /// Begins to expect signs of life, from now, at the span of the unit or the one that the service has asked for.
-    pub(crate) fn arm_watchdog(&mut self, out: &Out<'_>) {
-        let asked = self.run.as_ref().and_then(|run| run.watchdog).map(|watchdog| watchdog.span);
-        self.set_watchdog(asked.or_else(|| self.section().and_then(|service| service.watchdog)), out);
-    }
-
-    fn set_watchdog(&mut self, span: Option<Duration>, out: &Out<'_>) {
-        if let Some(run) = &mut self.run {
-            run.watchdog = span.filter(|span| !span.is_zero()).map(|span| Watchdog {
-                span,
-                due: out.now.monotonic + span,
-                forgiven: false,
-            });
-        }
-    }
-
-    fn renew_watchdog(&mut self, out: &Out<'_>) {
-        if let Some(watchdog) = self.run.as_mut().and_then(|run| run.watchdog.as_mut()) {
-            watchdog.due = out.now.monotonic + watchdog.span;
-            watchdog.forgiven = false;
-        }
-    }
-
-    /// Whether the service was silent for too long. A manager that comes late itself may have missed the signs: it
-    /// waits one more span, once.
-    pub(crate) fn is_hung(&mut self, out: &Out<'_>) -> bool {
-        let now = out.now.monotonic;
-        let Some(watchdog) = self.run.as_mut().and_then(|run| run.watchdog.as_mut()) else { return false };
-        if now < watchdog.due {
-            return false;
-        }
-        if !watchdog.forgiven && now >= watchdog.due + watchdog.span / 2 {
-            watchdog.forgiven = true;
-            watchdog.due = now + watchdog.span;
-            return false;
-        }
-        true
     }
 }
 

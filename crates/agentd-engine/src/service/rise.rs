@@ -2,7 +2,7 @@
 
 use agentd_unit::{ExecKind, ServiceType, Signal};
 
-use super::{Facts, Run, ServiceEvent as E, ServiceState as S, Who, expired, fall};
+use super::{Facts, Run, ServiceEvent as E, ServiceState as S, Who, end, expired, fall};
 use crate::clock::Monotonic;
 use crate::effect::{Effect, KillTarget, Level};
 use crate::out::{Out, message};
@@ -72,12 +72,12 @@ fn begin(run: Run, facts: &mut Facts, out: &mut Out<'_>) -> S {
 pub(super) fn clearing(until: Until, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
     match event {
         E::Cleared => enter_start_pre(0, None, facts, out),
-        E::Stop => fall::asked(facts, |facts| fall::settle(facts, out)),
+        E::Stop => fall::asked(facts, |facts| end::settle(facts, out)),
         E::Force => fall::force(facts, out),
         E::Tick if expired(until, out) => {
             facts.failure = Some("processes of its last run cannot be killed".to_owned());
             facts.worsen(R::Resources);
-            fall::settle(facts, out)
+            end::settle(facts, out)
         }
         E::Start(_)
         | E::Reload

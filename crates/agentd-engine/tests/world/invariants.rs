@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use agentd_engine::{ActiveState, InvocationId, Record, RequestId, Spawn, UnitView};
+use agentd_engine::{ActiveState, InvocationId, JobKind, Record, RequestId, Spawn, UnitView};
 use agentd_unit::{ExecKind, LoadState, Unit, UnitName};
 
 use super::World;
 
 const STARTING: &str = "7d4958e842da4a758f6c1cdc7b36dcc5";
+const STOPPING: &str = "de5b426a63be47a7b6ac3eaac82e2f6f";
 const RESTART_SCHEDULED: &str = "5eb03494b6584870a536b337290809b3";
 
 fn is_up(view: &UnitView) -> bool {
@@ -75,6 +76,21 @@ impl World {
         }
     }
 
+    /// What comes after a unit is down before that begins to stop, where both are to be stopped.
+    fn check_stop_order(&self, unit: &UnitName) {
+        for view in self.manager.units() {
+            let section = &view.unit.unit;
+            let pulls = || section.requires.iter().chain(&section.binds_to).chain(&section.wants);
+            let later = section.after.contains(unit)
+                || (view.unit.implicit_order && pulls().any(|other| other == unit));
+            let job = view.job.filter(|job| self.jobs_before.contains(job));
+            let goes = self.manager.jobs().any(|other| Some(other.id) == job && other.kind == JobKind::Stop);
+            if later && goes && !is_at_rest(&view) {
+                self.fail(&format!("{unit} was stopped before {}", view.unit.name));
+            }
+        }
+    }
+
     /// Restarts stay within the limits of the unit.
     pub(super) fn read_log(&mut self, record: &Record) {
         if record.message_id == Some(STARTING)
@@ -87,6 +103,11 @@ impl World {
             && let Some(view) = record.unit.as_ref().and_then(|unit| self.manager.unit(unit))
         {
             self.check_order(&view.unit);
+        }
+        if record.message_id == Some(STOPPING)
+            && let Some(unit) = &record.unit
+        {
+            self.check_stop_order(unit);
         }
         if record.message_id != Some(RESTART_SCHEDULED) {
             return;
