@@ -226,3 +226,53 @@ fn a_job_in_the_way_is_replaced_or_makes_the_request_fail_by_mode() {
         (Some(JobResult::Done), ActiveState::Inactive)
     );
 }
+
+#[test]
+fn a_mixed_cycle_gives_up_its_soft_order_and_keeps_the_hard_ones() {
+    let mut desk = Desk::new([
+        target("all.target", &["a.service"]),
+        unit("a.service", |u| requires(u, "b.service")),
+        unit("b.service", |u| wants(u, "c.service")),
+        unit("c.service", |u| requires(u, "a.service")),
+    ]);
+    desk.start("all.target");
+    for expected in ["b", "a", "c"] {
+        assert_eq!(desk.spawned_since(), [format!("{expected} ExecStart 0")]);
+        desk.up(&format!("{expected}.service"));
+    }
+    assert_eq!(desk.logs("b.service does not wait for c.service"), 1);
+}
+
+#[test]
+fn an_order_that_closes_a_cycle_only_with_units_that_stay_down_is_kept() {
+    let mut desk = Desk::new([
+        target("all.target", &["a.service", "b.service"]),
+        unit("a.service", |u| after(u, "b.service")),
+        unit("b.service", |u| after(u, "idle.service")),
+        unit("idle.service", |u| after(u, "a.service")),
+    ]);
+    desk.start("all.target");
+    assert_eq!(desk.spawned_since(), ["b ExecStart 0"]);
+    desk.up("b.service");
+    assert_eq!(desk.spawned_since(), ["a ExecStart 0"]);
+    assert_eq!(desk.logs("cycle"), 0);
+}
+
+#[test]
+fn the_same_units_are_stopped_in_an_order_even_where_they_were_started_in_a_cycle() {
+    let mut desk = Desk::new([
+        unit("a.service", |u| after(u, "b.service")),
+        unit("b.service", |u| after(u, "a.service")),
+    ]);
+    desk.run("a.service");
+    desk.run("b.service");
+    desk.request(agentd_engine::Request::Shutdown { kind: agentd_engine::ShutdownKind::Poweroff });
+    for _ in 0..2 {
+        for unit in ["a.service", "b.service"] {
+            if desk.sub(unit) == "stop-sigterm" {
+                desk.die(unit, TERMINATED);
+            }
+        }
+    }
+    assert_eq!((desk.sub("a.service"), desk.sub("b.service")), ("dead", "dead"));
+}
