@@ -1,9 +1,12 @@
 //! The command line: words become a [`Verb`], a verb is run.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::check;
+use crate::demo;
 use crate::error::{Error, Result};
+use crate::image::{self, Kind};
 
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +22,27 @@ pub enum Verb {
         /// The words; empty for all.
         only: Vec<String>,
     },
+    /// Writes an image.
+    Image {
+        /// For what.
+        kind: Kind,
+        /// The folder for it; one below cargo's target folder if not given.
+        out: Option<PathBuf>,
+    },
+    /// Boots the product in QEMU.
+    Vm {
+        /// As an initramfs.
+        initramfs: bool,
+        /// With a shell on the console.
+        interactive: bool,
+    },
+    /// Shows what agentd is for.
+    Demo {
+        /// In namespaces instead of QEMU.
+        here: bool,
+        /// And leaves the caller with a shell.
+        interactive: bool,
+    },
     /// Licences, bans and sources of what we depend on.
     Deny,
 }
@@ -29,6 +53,13 @@ usage: cargo xtask VERB
   check                 format, lints, arrows, unit and simulation tests: before each commit
   test [--only NAME]…   all tests: the above, namespaces, the agents' own, virtual machines;
                         or the rings (unit, namespace, agents, vm) and scenarios (vm::…) that have NAME in their name
+  demo [--here] [--interactive]
+                        the main job, end to end: agentd as PID 1 in QEMU (or, in seconds, in namespaces here), a
+                        document through two agents, one of them killed and back; then a shell, if wanted
+  vm [--initramfs] [--interactive]
+                        boots what demo boots and leaves it running, with a shell on the console if wanted
+  image [--kind KIND] [--out DIR]
+                        writes an image to boot from: disk (the default), initramfs, oci
   arrows                which crate may use which; the two doors of the daemon
   deny                  licences, bans and sources of the dependencies (needs cargo-deny)
   help                  this
@@ -48,6 +79,15 @@ pub fn parse(words: &[String]) -> Result<Verb> {
         Some("check") => Verb::Check,
         Some("deny") => Verb::Deny,
         Some("test") => return test(words),
+        Some("image") => return image(words),
+        Some("vm") => {
+            let [initramfs, interactive] = switches(words, ["--initramfs", "--interactive"])?;
+            return Ok(Verb::Vm { initramfs, interactive });
+        }
+        Some("demo") => {
+            let [here, interactive] = switches(words, ["--here", "--interactive"])?;
+            return Ok(Verb::Demo { here, interactive });
+        }
         Some(other) => return Err(Error::new(format!("unknown verb {other}; see cargo xtask help"))),
     };
     match words.next() {
@@ -65,6 +105,36 @@ fn test<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Verb> {
         }
     }
     Ok(Verb::Test { only })
+}
+
+/// Flags without values, each of which may be there.
+fn switches<'a>(words: impl Iterator<Item = &'a str>, names: [&str; 2]) -> Result<[bool; 2]> {
+    let mut found = [false; 2];
+    for word in words {
+        let at = names.iter().position(|name| *name == word).ok_or_else(|| unexpected(word))?;
+        found[at] = true;
+    }
+    Ok(found)
+}
+
+fn image<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Verb> {
+    let (mut kind, mut out) = (Kind::Disk, None);
+    while let Some(word) = words.next() {
+        match word {
+            "--kind" => kind = self::kind(value("--kind", words.next())?)?,
+            "--out" => out = Some(PathBuf::from(value("--out", words.next())?)),
+            other => return Err(unexpected(other)),
+        }
+    }
+    Ok(Verb::Image { kind, out })
+}
+
+fn kind(word: &str) -> Result<Kind> {
+    Kind::NAMES
+        .iter()
+        .find(|(name, _)| *name == word)
+        .map(|(_, kind)| *kind)
+        .ok_or_else(|| Error::new(format!("no kind of image is called {word}; see cargo xtask help")))
 }
 
 fn value<'a>(flag: &str, word: Option<&'a str>) -> Result<&'a str> {
@@ -88,6 +158,13 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Arrows => check::arrows().map(|()| ExitCode::SUCCESS),
         Verb::Check => check::check(),
         Verb::Test { only } => check::test(&only),
+        Verb::Image { kind, out } => {
+            let out = out.map_or_else(|| image::default_out(kind), Ok)?;
+            image::image(kind, &out).map(|()| ExitCode::SUCCESS)
+        }
+        Verb::Vm { initramfs, interactive } => demo::vm(initramfs, interactive).map(|()| ExitCode::SUCCESS),
+        Verb::Demo { here: true, interactive } => demo::here(interactive).map(|()| ExitCode::SUCCESS),
+        Verb::Demo { here: false, interactive } => demo::in_vm(interactive).map(|()| ExitCode::SUCCESS),
         Verb::Deny => check::deny().map(|()| ExitCode::SUCCESS),
     }
 }
@@ -106,6 +183,10 @@ mod tests {
         for (line, verb) in [
             ("", Verb::Help),
             ("arrows", Verb::Arrows),
+            ("demo --here", Verb::Demo { here: true, interactive: false }),
+            ("vm --interactive", Verb::Vm { initramfs: false, interactive: true }),
+            ("image", Verb::Image { kind: Kind::Disk, out: None }),
+            ("image --kind oci --out a", Verb::Image { kind: Kind::Oci, out: Some("a".into()) }),
             ("test", Verb::Test { only: vec![] }),
             ("test --only unit --only arrows", Verb::Test { only: vec!["unit".into(), "arrows".into()] }),
         ] {
@@ -118,6 +199,8 @@ mod tests {
         for (line, named) in [
             ("chekc", "unknown verb chekc"),
             ("check --fast", "unexpected word --fast"),
+            ("demo --there", "unexpected word --there"),
+            ("image --kind iso", "no kind of image is called iso"),
             ("test --only", "--only needs a value"),
         ] {
             assert!(parsed(line).unwrap_err().contains(named), "{line}");

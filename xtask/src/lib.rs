@@ -6,6 +6,7 @@
 pub mod arrows;
 pub mod check;
 pub mod cli;
+pub mod demo;
 pub mod error;
 pub mod image;
 pub mod report;

@@ -19,9 +19,17 @@ impl Scratch {
     /// # Errors
     /// It could not be made.
     pub fn new(name: &str) -> Result<Self> {
+        Self::within(&std::env::temp_dir(), name)
+    }
+
+    /// Makes one in a folder of the caller's choice.
+    ///
+    /// # Errors
+    /// It could not be made.
+    pub fn within(folder: &Path, name: &str) -> Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("xtask-{name}-{}-{number}", std::process::id()));
+        let path = folder.join(format!("xtask-{name}-{}-{number}", std::process::id()));
         let cannot = || format!("cannot make the folder {}", path.display());
         fs::create_dir(&path).during(cannot)?;
         // What is built here may become a guest's root folder, so the caller's umask must not show.

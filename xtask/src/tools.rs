@@ -27,6 +27,7 @@ pub const AGENTS: &[Tool] = &[tool("go", "golang-go"), tool("python3", "python3"
 /// What it takes to build the images.
 pub const IMAGE: &[Tool] = &[
     tool("go", "golang-go"),
+    tool("strip", "binutils"),
     tool("mmdebstrap", "mmdebstrap"),
     tool("busybox", "busybox-static"),
     tool("lz4", "lz4"),

@@ -1,7 +1,6 @@
 //! How this manager runs: folders, policy and defaults, put together from the command line, the kernel's and
 //! `agentd.toml`.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use agentd_trust::Policy;
@@ -116,14 +115,6 @@ pub struct Config {
     pub quiet: bool,
     /// Whether output of agents goes to journald where it is there; a user manager's goes to the embedded log.
     pub journal_streams: bool,
-}
-
-/// The manager's own environment; what is not UTF-8 in it is no setting of ours.
-#[must_use]
-pub fn environment() -> BTreeMap<String, String> {
-    std::env::vars_os()
-        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
 }
 
 /// The environment variables that a user manager's folders come from.

@@ -51,7 +51,7 @@ impl Loading {
     /// # Errors
     /// The search path is not allowed, or no descriptor is left.
     pub fn new(config: &Config, uid: u32, accounts: &Accounts) -> Result<Self, Box<dyn std::error::Error>> {
-        let environment = crate::config::environment();
+        let environment: BTreeMap<String, String> = std::env::vars().collect();
         let scope = if config.mode == Mode::User { Scope::User } else { Scope::System };
         let search = SearchPath::new(scope, &config.unit_path, &environment, config.production)?;
         let loader = Loader::new(LoaderConfig {

@@ -9,7 +9,6 @@ use agentd_engine::{
     Boottime, Effect, InvocationId, Monotonic, Now, Record, RequestId, Sender, ShutdownKind, UnitView,
 };
 use agentd_linux::cgroup::CgroupRoot;
-use agentd_linux::lock::Lock;
 use agentd_linux::rlimit::Rlimit;
 use agentd_linux::timer::Clocks;
 use agentd_linux::user::Accounts;
@@ -100,7 +99,7 @@ pub struct World {
     /// The OOM score that processes of units get, where the manager has another.
     pub oom_score_adjust: Option<i32>,
     /// Tells a second manager of us, for as long as it is held.
-    pub lock: Lock,
+    pub lock: std::fs::File,
     /// Whether the kit for Python agents was written to the runtime folder.
     pub kit_written: bool,
 }

@@ -7,8 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::cpio::Archive;
+use super::tree::Tree;
 use crate::error::{During, Error, Result};
 use crate::run::{command, run};
+use crate::scratch::Scratch;
 use crate::tools;
 
 const RECIPE: &str = include_str!("recipe.sh");
@@ -58,10 +60,24 @@ impl Base {
         self.folder.join("root.img")
     }
 
-    /// The same as a tar archive.
+    /// The same as a folder.
     #[must_use]
-    pub fn root_tar(&self) -> PathBuf {
-        self.folder.join("root.tar")
+    pub fn root(&self) -> PathBuf {
+        self.folder.join("root")
+    }
+
+    /// The folder with `tree` laid over it, as a folder of its own. Its files are links into the cache: read them, or
+    /// replace them, but do not write into them.
+    ///
+    /// # Errors
+    /// The links could not be made.
+    pub fn merged(&self, tree: &Tree) -> Result<Scratch> {
+        // Beside the cache, since links do not cross file systems.
+        let merged = Scratch::within(&self.folder.with_file_name(""), "merged")?;
+        run(command("cp", &["-al", "--no-target-directory"]).arg(self.root()).arg(merged.path()))?;
+        let words = ["-a", "--no-target-directory", "--remove-destination"];
+        run(command("cp", &words).arg(tree.path()).arg(merged.path()))?;
+        Ok(merged)
     }
 
     /// The bytes of the initramfs that goes with [`Self::disk`].

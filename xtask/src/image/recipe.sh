@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the ground that every image stands on, into the folder $1: vmlinux, modules/, root.tar, root.img.
+# Builds the ground that every image stands on, into the folder $1: vmlinux, modules/, root/, root.img.
 # Runs under a lock. The folder appears whole or not at all; one that is there already is kept.
 set -euo pipefail
 final=$1
@@ -53,13 +53,12 @@ depmod -b root "$version"
 # Empty: whoever boots this first writes its own.
 : > root/etc/machine-id
 echo agentd > root/etc/hostname
-tar -C root -cf root.tar .
 mke2fs -q -t ext4 -O ^has_journal -E lazy_itable_init=1,root_owner=0:0 -d root root.img 768M
 
 mkdir modules
 for module in virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk; do
   cp "$(find "kernel/lib/modules/$version" -name "$module.ko")" modules/
 done
-rm -rf root kernel
+rm -rf root.tar kernel
 trap - EXIT
 mv "$out" "$final"

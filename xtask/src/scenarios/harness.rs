@@ -3,16 +3,17 @@
 
 use std::time::Duration;
 
-use super::{Context, Scenario, expect_eq};
+use super::context::Context;
+use super::{Scenario, expect_eq};
 use crate::error::Result;
 use crate::image::tree::Tree;
 use crate::vm::{BOOT_TIMEOUT, COMMAND_TIMEOUT, Ending, Machine};
 
 /// See the module.
 pub const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "harness-runs-commands", run: commands },
-    Scenario { name: "harness-tells-endings-apart", run: endings },
-    Scenario { name: "harness-presses-ctrl-alt-del", run: ctrl_alt_del },
+    Scenario { name: "vm::harness-runs-commands", run: commands },
+    Scenario { name: "vm::harness-tells-endings-apart", run: endings },
+    Scenario { name: "vm::harness-presses-ctrl-alt-del", run: ctrl_alt_del },
 ];
 
 fn boot(context: &mut Context) -> Result<&mut Machine> {
@@ -21,8 +22,8 @@ fn boot(context: &mut Context) -> Result<&mut Machine> {
     let payload = context.scratch().path().join("harness.tar");
     tree.pack(&payload)?;
     let spec = context.disk(payload, "quiet init=/usr/lib/agentd-test/console");
-    let machine = context.boot(&spec)?;
-    machine.wait_ready()?;
+    let machine = context.boot_any(&spec)?;
+
     Ok(machine)
 }
 

@@ -38,7 +38,7 @@ impl Channel {
     /// The descriptor cannot be copied.
     pub fn new(stream: UnixStream) -> Result<Self> {
         let reader = stream.try_clone().during(|| "cannot copy the socket of ttyS1".into())?;
-        Ok(Self { stream, feed: Feed::new("command line (ttyS1)", reader), next_id: 1 })
+        Ok(Self { stream, feed: Feed::new("command line (ttyS1)", reader, false), next_id: 1 })
     }
 
     /// Waits until the guest takes commands.

@@ -5,7 +5,7 @@
 //! - Nothing is lost: waiting looks at what came before as well, from the place that the waiter names.
 //! - Waiting wakes by the arrival, not by looking now and then; it ends at its deadline or with the stream.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,8 +26,9 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Reads `stream` to its end in a thread of its own. `name` is for messages.
-    pub fn new(name: &'static str, mut stream: impl Read + Send + 'static) -> Self {
+    /// Reads `stream` to its end in a thread of its own. `name` is for messages. With `shown` all of it goes to our
+    /// standard output as well, as it comes.
+    pub fn new(name: &'static str, mut stream: impl Read + Send + 'static, shown: bool) -> Self {
         let feed = Self { shared: Arc::default(), name };
         let writer = feed.clone();
         thread::spawn(move || {
@@ -37,7 +38,12 @@ impl Feed {
                     Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                     // A reset by the other side ends the stream as its closing does.
                     Ok(0) | Err(_) => break,
-                    Ok(count) => writer.lock().bytes.extend_from_slice(&buffer[..count]),
+                    Ok(count) => {
+                        if shown {
+                            show(&buffer[..count]);
+                        }
+                        writer.lock().bytes.extend_from_slice(&buffer[..count]);
+                    }
                 }
                 writer.shared.1.notify_all();
             }
@@ -119,10 +125,22 @@ impl Feed {
         Err(Error::new(format!("the {} is still open after {timeout:?}", self.name)))
     }
 
+    /// Waits until the other side has closed the stream, however long that takes.
+    pub fn wait_end_forever(&self) {
+        let ended = self.shared.1.wait_while(self.lock(), |state| !state.ended);
+        drop(ended);
+    }
+
     /// A reader that panicked leaves bytes that are still true.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A terminal that is gone is no reason to stop reading.
+fn show(bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).ok();
 }
 
 fn end_of_lines(bytes: &[u8]) -> usize {
@@ -139,14 +157,13 @@ fn tail(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     const SOON: Duration = Duration::from_secs(20);
 
     #[test]
     fn a_line_is_seen_when_it_is_whole_and_from_the_mark_on() {
         let (reader, mut writer) = std::io::pipe().unwrap();
-        let feed = Feed::new("pipe", reader);
+        let feed = Feed::new("pipe", reader, false);
         writer.write_all(b"one ready\ntwo re").unwrap();
         assert_eq!(feed.wait_for(0, "ready", SOON).unwrap(), "one ready");
         let mark = "one ready\n".len();
@@ -156,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_end_is_told_with_the_last_lines() {
-        let feed = Feed::new("pipe", &b"last words"[..]);
+        let feed = Feed::new("pipe", &b"last words"[..], false);
         let error = feed.wait_for(0, "never", SOON).unwrap_err().to_string();
         assert!(error.contains("it ended") && error.contains("last words"), "{error}");
         feed.wait_end(SOON).unwrap();
@@ -165,7 +182,7 @@ mod tests {
     #[test]
     fn a_deadline_ends_the_waiting() {
         let (reader, _writer) = std::io::pipe().unwrap();
-        let feed = Feed::new("pipe", reader);
+        let feed = Feed::new("pipe", reader, false);
         let error = feed.wait_for(0, "never", Duration::from_millis(1)).unwrap_err().to_string();
         assert!(error.contains("time is up"), "{error}");
         assert!(feed.wait_end(Duration::from_millis(1)).is_err());

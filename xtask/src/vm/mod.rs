@@ -1,6 +1,7 @@
 //! A virtual machine under test: QEMU without KVM, its console, its commands, its power switch.
 
 pub mod channel;
+pub mod container;
 pub mod feed;
 pub mod qmp;
 
@@ -21,8 +22,11 @@ use channel::{Answer, Channel};
 use feed::Feed;
 use qmp::Qmp;
 
-/// The guest's end of [`channel`], to be run in the guest.
-pub const GUEST_CONSOLE: &str = include_str!("guest-console.sh");
+/// The guest's end of [`channel`], run in the guest by busybox.
+pub const GUEST_CONSOLE: &str = include_str!("../../guest/files/console");
+
+/// What agentd says when everything is started.
+pub const UP: &str = "Reached target default.target";
 
 /// Four times what a boot under emulation takes on a loaded machine of two processors.
 pub const BOOT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -48,6 +52,25 @@ pub struct Spec {
     pub append: String,
     /// MiB of memory.
     pub memory: u32,
+    /// What becomes of the console beside being read.
+    pub terminal: Terminal,
+}
+
+/// What a person has of a machine's console.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Terminal {
+    /// Nothing.
+    Hidden,
+    /// Its output.
+    Shown,
+    /// All of it: what is typed goes to the machine, Ctrl-C as well. Ctrl-A X ends QEMU.
+    Interactive,
+}
+
+impl Terminal {
+    fn is_shown(self) -> bool {
+        self != Self::Hidden
+    }
 }
 
 impl Spec {
@@ -102,13 +125,20 @@ impl Machine {
         let qmp = Listening::new(&scratch, "qmp")?;
         let line = Listening::new(&scratch, "ttyS1")?;
         let mut command = spec.command();
-        command.args(["-chardev", "stdio,id=c0,signal=off", "-serial", "chardev:c0"]);
+        let (monitor, stdin) = match spec.terminal {
+            Terminal::Interactive => (",mux=on", Stdio::inherit()),
+            Terminal::Hidden | Terminal::Shown => ("", Stdio::null()),
+        };
+        command.args(["-chardev", &format!("stdio,id=c0,signal=off{monitor}"), "-serial", "chardev:c0"]);
+        if spec.terminal == Terminal::Interactive {
+            command.args(["-mon", "chardev=c0"]);
+        }
         command.args(["-chardev", &format!("socket,id=c1,path={}", line.path.display())]);
         command.args(["-serial", "chardev:c1", "-qmp", &format!("unix:{}", qmp.path.display())]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stdin(stdin).stdout(Stdio::piped());
         let mut qemu = command.spawn().during(|| "cannot start QEMU".into())?;
         let console = qemu.stdout.take().ok_or_else(|| Error::new("QEMU has no output"))?;
-        let console = Feed::new("console (ttyS0)", console);
+        let console = Feed::new("console (ttyS0)", console, spec.terminal.is_shown());
         let connected = line.accept().and_then(|line| Ok((line, qmp.accept()?)));
         let (line, qmp) = match connected {
             Ok(both) => both,
@@ -159,6 +189,11 @@ impl Machine {
         let keys: Vec<_> =
             ["ctrl", "alt", "delete"].map(|key| json!({ "type": "qcode", "data": key })).to_vec();
         self.qmp.execute("send-key", json!({ "keys": keys })).map(|_| ())
+    }
+
+    /// Waits, for as long as it takes, until QEMU is gone: the guest ended, or a person ended QEMU.
+    pub fn wait_gone(&self) {
+        self.console.wait_end_forever();
     }
 
     /// Waits until the guest ends itself.

@@ -26,7 +26,7 @@ impl Qmp {
     /// It does not answer.
     pub fn new(stream: UnixStream) -> Result<Self> {
         let reader = stream.try_clone().during(|| "cannot copy the QMP socket".into())?;
-        let mut qmp = Self { stream, feed: Feed::new("QMP socket", reader), next_id: 1 };
+        let mut qmp = Self { stream, feed: Feed::new("QMP socket", reader, false), next_id: 1 };
         qmp.execute("qmp_capabilities", json!({}))?;
         Ok(qmp)
     }

@@ -1,7 +1,7 @@
 //! The ground that every manager stands on: its folders, the lock against a second manager, cgroups, keys, sockets.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -31,6 +31,14 @@ pub enum GroundError {
         /// Whose it is.
         owner: u32,
     },
+    /// There is a manager already.
+    #[error("another agentd (pid {pid}) uses {}; stop it with 'agentctl exit', or use another --runtime-dir", path.display())]
+    Running {
+        /// The lock.
+        path: PathBuf,
+        /// Who holds it.
+        pid: String,
+    },
 }
 
 fn failed(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> GroundError {
@@ -50,6 +58,33 @@ pub fn runtime_folder(path: &Path, uid: u32) -> Result<(), GroundError> {
         return Err(GroundError::Unsafe { path: path.to_owned(), owner: meta.uid() });
     }
     Ok(())
+}
+
+/// Takes the lock of the runtime folder, for as long as the file is held.
+///
+/// # Errors
+/// Another manager holds it; its pid stands in the error.
+pub fn lock(path: &Path) -> Result<File, GroundError> {
+    let mut options = File::options();
+    let mut file = options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(failed("opened", path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            file.read_to_string(&mut pid).map_err(failed("read", path))?;
+            return Err(GroundError::Running { path: path.to_owned(), pid: pid.trim().to_owned() });
+        }
+        Err(TryLockError::Error(error)) => return Err(failed("locked", path)(error)),
+    }
+    file.set_len(0).map_err(failed("written", path))?;
+    writeln!(file, "{}", std::process::id()).map_err(failed("written", path))?;
+    Ok(file)
 }
 
 /// Our part of the cgroup tree, or the sentences that say what cannot be done without it.
@@ -135,6 +170,16 @@ mod tests {
         let path = std::env::temp_dir().join(format!("agentd-ground-{}-{name}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         path
+    }
+
+    #[test]
+    fn a_second_manager_is_told_of_the_first() {
+        let path = scratch("lock").join("lock");
+        let held = lock(&path).unwrap();
+        let error = lock(&path).unwrap_err();
+        assert!(error.to_string().contains(&format!("pid {}", std::process::id())), "{error}");
+        drop(held);
+        assert!(lock(&path).is_ok(), "a lock that nobody holds does not block");
     }
 
     #[test]

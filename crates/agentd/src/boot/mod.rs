@@ -12,7 +12,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use agentd_engine::Manager;
-use agentd_linux::lock::Lock;
 use agentd_linux::rlimit;
 use agentd_linux::signal::{self, SignalFd};
 use agentd_linux::timer::Clocks;
@@ -118,7 +117,7 @@ fn config(
 ) -> Result<Config, Box<dyn std::error::Error>> {
     let folders = folders(mode, options, &UserEnvironment::read())?;
     let file =
-        crate::manager_file::read(mode, &crate::config::environment(), agentd_trust::key_file::own_uid()?)?;
+        crate::manager_file::read(mode, &std::env::vars().collect(), agentd_trust::key_file::own_uid()?)?;
     let default_trust = if mode.is_pid1() || options.production { Policy::Enforce } else { Policy::Warn };
     let mut keys = options.keys.clone();
     keys.extend(["/etc/agentd/keys".into(), "/usr/lib/agentd/keys".into()]);
@@ -196,7 +195,7 @@ fn supervise(config: Config, journal: Arc<Journal>) -> Result<(agentd_engine::Sh
         let signals = SignalFd::new(&signals::WATCHED)?;
         let uid = agentd_trust::key_file::own_uid()?;
         ground::runtime_folder(&config.folders.runtime, uid)?;
-        let lock = Lock::take(&config.folders.lock())?;
+        let lock = ground::lock(&config.folders.lock())?;
         if !config.mode.is_pid1() {
             reap::become_subreaper()?;
         }
@@ -230,7 +229,7 @@ fn seed() -> io::Result<[u8; 16]> {
     u128::from_str_radix(&digits, 16).map(u128::to_be_bytes).map_err(io::Error::other)
 }
 
-fn build_world(config: Config, uid: u32, lock: Lock, journal: Arc<Journal>) -> Result<World, Boxed> {
+fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> Result<World, Boxed> {
     let (state, problems) = StateDir::open(&config.folders.state)?;
     for problem in problems {
         tracing::warn!("{problem}");
@@ -241,10 +240,11 @@ fn build_world(config: Config, uid: u32, lock: Lock, journal: Arc<Journal>) -> R
     for line in &missing {
         tracing::warn!("{line}");
     }
+    let owners = if uid == 0 { vec![0] } else { vec![0, uid] };
     let trust = Trust {
         policy: config.trust,
         ring: ground::keys(&config, uid),
-        owner: uid,
+        owners,
         copies: config.folders.runtime.join("exec"),
         by_descriptor: executes_descriptors(),
     };

@@ -11,10 +11,9 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use agentd_linux::executable::Executable as Opened;
 use agentd_trust::{
     Decision, KeyId, KeyRing, Policy, Sha256Digest, TrustError, Verdict, decide, judge, name,
 };
@@ -29,8 +28,8 @@ pub struct Trust {
     pub policy: Policy,
     /// The keys that may sign.
     pub ring: KeyRing,
-    /// Whose files count as unchangeable, besides root's: the manager's own user's.
-    pub owner: u32,
+    /// Whose files count as unchangeable: root's, and a user manager's own.
+    pub owners: Vec<u32>,
     /// Where private copies are put.
     pub copies: PathBuf,
     /// Whether execveat(2) by descriptor names the process right: Linux 6.14.
@@ -93,35 +92,54 @@ impl Trust {
         if self.policy == Policy::Off {
             return Ok(Executable::Path(program.to_owned()));
         }
-        let opened = Opened::open(program).map_err(Refusal::io("opened", program))?;
-        let digest = Sha256Digest::of_reader(opened.file()).map_err(Refusal::io("read", program))?;
+        let mut file = open(program)?;
+        let digest = Sha256Digest::of_reader(&file).map_err(Refusal::io("read", program))?;
         self.check(unit, program, digest)?;
         if self.policy != Policy::Enforce {
             return Ok(Executable::Path(program.to_owned()));
         }
-        self.executable(&opened, program, run)
+        io::Seek::rewind(&mut file).map_err(Refusal::io("read", program))?;
+        self.executable(file, program, run)
     }
 
-    /// What runs exactly the verified descriptor: itself where the kernel names such a process right, else its path if
-    /// nobody else can make that name another file, else a copy. A script needs a path: its interpreter opens it.
-    fn executable(&self, opened: &Opened, program: &Path, run: &str) -> Result<Executable, Refusal> {
-        let script = opened.is_script().map_err(Refusal::io("read", program))?;
+    /// What runs exactly the verified descriptor.
+    fn executable(&self, mut file: File, program: &Path, run: &str) -> Result<Executable, Refusal> {
+        let mut magic = [0_u8; 2];
+        file.read_exact(&mut magic).map_err(Refusal::io("read", program))?;
+        io::Seek::rewind(&mut file).map_err(Refusal::io("read", program))?;
+        let script = &magic == b"#!";
         if self.by_descriptor && !script {
-            let file = opened.file().try_clone().map_err(Refusal::io("held", program))?;
             return Ok(Executable::Descriptor(file.into()));
         }
-        match opened.trusted_path(program, self.owner) {
-            // The way to the file was checked, links included, so the name that the unit gives is as good as the real one.
-            Ok(_) => Ok(Executable::Path(program.to_owned())),
-            Err(reason) => {
-                tracing::debug!(invocation_id = run, "{} is run from a copy: {reason}", program.display());
-                self.copy(opened.file(), program, run).map(Executable::Path)
+        if self.is_settled(program, &file).map_err(Refusal::io("looked at", program))? {
+            return Ok(Executable::Path(program.to_owned()));
+        }
+        self.copy(file, program, run).map(Executable::Path)
+    }
+
+    /// Whether only the owners can change the file and every folder above it, and the path still names this file.
+    fn is_settled(&self, program: &Path, file: &File) -> io::Result<bool> {
+        let real = fs::canonicalize(program)?;
+        let (named, opened) = (fs::symlink_metadata(&real)?, file.metadata()?);
+        if (named.dev(), named.ino()) != (opened.dev(), opened.ino()) || !self.is_owned(&named) {
+            return Ok(false);
+        }
+        // The links on the way must be settled too, so both the path as given and the real one are walked.
+        for folder in real.ancestors().skip(1).chain(program.ancestors().skip(1)) {
+            if !folder.as_os_str().is_empty() && !self.is_owned(&fs::symlink_metadata(folder)?) {
+                return Ok(false);
             }
         }
+        Ok(true)
+    }
+
+    fn is_owned(&self, meta: &fs::Metadata) -> bool {
+        // The mode of a symbolic link means nothing; its owner and its folder do.
+        self.owners.contains(&meta.uid()) && (meta.file_type().is_symlink() || meta.mode() & 0o022 == 0)
     }
 
     /// A copy of the verified bytes that only the manager's user can change, under the program's own name.
-    fn copy(&self, mut file: &File, program: &Path, run: &str) -> Result<PathBuf, Refusal> {
+    fn copy(&self, mut file: File, program: &Path, run: &str) -> Result<PathBuf, Refusal> {
         let folder = self.copies.join(run);
         let name = program.file_name().unwrap_or(program.as_os_str());
         let path = folder.join(name);
@@ -136,7 +154,6 @@ impl Trust {
             result => result,
         }
         .map_err(Refusal::io("copied", program))?;
-        io::Seek::rewind(&mut file).map_err(Refusal::io("read", program))?;
         io::copy(&mut file, &mut copy).map_err(Refusal::io("copied", program))?;
         Ok(path)
     }
@@ -165,8 +182,7 @@ impl Trust {
 
     fn source(&self, unit: &Unit, module: &Path) -> Result<Vec<u8>, Refusal> {
         let mut bytes = Vec::new();
-        let opened = Opened::open(module).map_err(Refusal::io("opened", module))?;
-        opened.file().read_to_end(&mut bytes).map_err(Refusal::io("read", module))?;
+        open(module)?.read_to_end(&mut bytes).map_err(Refusal::io("read", module))?;
         if self.policy != Policy::Off {
             self.check(unit, module, Sha256Digest::of(&bytes))?;
         }
@@ -225,4 +241,19 @@ impl Trust {
 #[must_use]
 pub fn signed_name(unit: &UnitName) -> String {
     unit.template().as_ref().unwrap_or(unit).to_string()
+}
+
+/// Opens a regular file to be read, without waiting for a FIFO's writer.
+fn open(path: &Path) -> Result<File, Refusal> {
+    let file = File::options()
+        .read(true)
+        .custom_flags(agentd_linux::open::NONBLOCK | agentd_linux::open::NOCTTY)
+        .open(path)
+        .map_err(Refusal::io("opened", path))?;
+    let meta = file.metadata().map_err(Refusal::io("looked at", path))?;
+    if meta.is_file() {
+        return Ok(file);
+    }
+    let source = io::Error::new(io::ErrorKind::InvalidInput, "is no regular file");
+    Err(Refusal::Io { path: path.to_owned(), step: "executed", source })
 }

@@ -1,0 +1,99 @@
+//! agentd as PID 1 of a machine: how it comes up and how it goes down.
+
+use super::context::Context;
+use super::guest::{active, code, console_lines, ok};
+use super::{Scenario, expect, expect_eq};
+use crate::error::Result;
+use crate::vm::{Ending, Machine};
+
+/// See the module.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "vm::initramfs-boots-without-flags", run: initramfs },
+    Scenario { name: "vm::disk-boots-without-flags", run: disk },
+    Scenario { name: "vm::poweroff-stops-in-reverse-order", run: poweroff },
+    Scenario { name: "vm::reboot-stops-in-reverse-order", run: reboot },
+    Scenario { name: "vm::ctrl-alt-del-reboots", run: ctrl_alt_del },
+    Scenario { name: "vm::sigterm-powers-off", run: sigterm },
+];
+
+/// No libc, no shell of a system: what runs here is static.
+fn initramfs(context: &mut Context) -> Result<()> {
+    let spec = context.product_initramfs()?;
+    let machine = context.boot(&spec)?;
+    is_up(machine)?;
+    expect_eq("no libc", &code(machine, "ls /lib /lib64 2>/dev/null")?, &1)?;
+    machine.send("agentctl poweroff")?;
+    reverse_order(machine)?;
+    expect_eq("poweroff", &machine.ending()?, &Ending::PowerOff)
+}
+
+fn disk(context: &mut Context) -> Result<()> {
+    let machine = context.shared()?;
+    is_up(machine)?;
+    ok(machine, "touch /root-is-writable")?;
+    expect_eq("hostname", &ok(machine, "cat /proc/sys/kernel/hostname")?.as_str(), &"agentd")?;
+    let id = ok(machine, "cat /etc/machine-id")?;
+    expect(id.len() == 32 && id.chars().all(|c| c.is_ascii_hexdigit()), || format!("machine-id is {id:?}"))
+}
+
+/// What holds in every machine that agentd has brought up.
+fn is_up(machine: &mut Machine) -> Result<()> {
+    let name = ok(machine, "readlink /proc/1/exe")?;
+    expect_eq("PID 1", &name.as_str(), &"/usr/bin/agentd")?;
+    active(machine, &["default.target", "multi-user.target", "order-third.service"])?;
+    expect_eq("no unit has failed", &ok(machine, "agentctl list --state failed -o json")?.trim(), &"[]")?;
+    for point in ["/proc", "/sys", "/dev", "/dev/pts", "/dev/shm", "/run", "/sys/fs/cgroup"] {
+        ok(machine, &format!("grep -q ' {point} ' /proc/self/mounts"))?;
+    }
+    let controllers = ok(machine, "cat /sys/fs/cgroup/cgroup.subtree_control")?;
+    for controller in ["cpu", "memory", "pids"] {
+        expect(controllers.split(' ').any(|word| word == controller), || {
+            format!("controller {controller} is not enabled: {controllers}")
+        })?;
+    }
+    expect_eq("agentd's cgroup", &ok(machine, "cat /proc/1/cgroup")?.as_str(), &"0::/init.scope")?;
+    ok(machine, "ping -c 1 -W 5 127.0.0.1 2>/dev/null || curl -s http://127.0.0.1:8080/healthz")?;
+    let begun = console_lines(machine, "ORDER begin");
+    expect_eq("order of the start", &begun, &ordered("begin", ["first", "second", "third"]))
+}
+
+fn poweroff(context: &mut Context) -> Result<()> {
+    ends(context, |machine| machine.send("agentctl poweroff"), Ending::PowerOff)
+}
+
+fn reboot(context: &mut Context) -> Result<()> {
+    ends(context, |machine| machine.send("agentctl reboot"), Ending::Reset)
+}
+
+fn ctrl_alt_del(context: &mut Context) -> Result<()> {
+    ends(context, Machine::ctrl_alt_del, Ending::Reset)
+}
+
+fn sigterm(context: &mut Context) -> Result<()> {
+    ends(context, |machine| machine.send("kill -TERM 1"), Ending::PowerOff)
+}
+
+/// Boots the initramfs, which is the quickest, and ends it.
+fn ends(
+    context: &mut Context,
+    order: impl FnOnce(&mut Machine) -> Result<()>,
+    expected: Ending,
+) -> Result<()> {
+    let spec = context.product_initramfs()?;
+    let machine = context.boot(&spec)?;
+    order(machine)?;
+    let ending = machine.ending()?;
+    reverse_order(machine)?;
+    expect_eq("no panic", &console_lines(machine, "Kernel panic"), &vec![])?;
+    expect_eq("how it ended", &ending, &expected)
+}
+
+fn reverse_order(machine: &mut Machine) -> Result<()> {
+    machine.console().wait_end(crate::vm::SHUTDOWN_TIMEOUT)?;
+    let ended = console_lines(machine, "ORDER end");
+    expect_eq("order of the stop", &ended, &ordered("end", ["third", "second", "first"]))
+}
+
+fn ordered(what: &str, names: [&str; 3]) -> Vec<String> {
+    names.iter().map(|name| format!("ORDER {what} {name}")).collect()
+}

@@ -1,0 +1,68 @@
+//! Limits of the kernel: visible in cgroupfs, and in force.
+
+use super::context::Context;
+use super::guest::{active, ok, show, then_console};
+use super::{Scenario, expect, expect_eq};
+use crate::error::{Error, Result};
+use crate::vm::Machine;
+
+/// See the module.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "vm::limits-stand-in-cgroupfs", run: visible },
+    Scenario { name: "vm::a-memory-hog-is-oom-killed-and-comes-back", run: hog },
+    Scenario { name: "vm::stop-leaves-no-process", run: orphans },
+];
+
+fn visible(context: &mut Context) -> Result<()> {
+    let machine = context.shared()?;
+    active(machine, &["summarizer.service"])?;
+    let group = group_of(machine, "summarizer.service")?;
+    expect_eq("cgroup", &group.as_str(), &"/system.slice/summarizer.service")?;
+    for (file, value) in [("memory.max", "201326592"), ("cpu.max", "50000 100000"), ("pids.max", "16")] {
+        let found = ok(machine, &format!("cat /sys/fs/cgroup{group}/{file}"))?;
+        expect_eq(file, &found.as_str(), &value)?;
+    }
+    let pid = show(machine, "summarizer.service")?["MainPID"].to_string();
+    let held = ok(machine, &format!("cat /sys/fs/cgroup{group}/cgroup.procs"))?;
+    expect(held.lines().any(|line| line == pid), || format!("{pid} is not in {group}: {held:?}"))?;
+    let bounding = ok(machine, &format!("grep -E '^(CapBnd|NoNewPrivs)' /proc/{pid}/status"))?;
+    let words: Vec<&str> = bounding.split_whitespace().collect();
+    expect_eq("capabilities", &words, &vec!["CapBnd:", "0000000000000000", "NoNewPrivs:", "1"])
+}
+
+fn hog(context: &mut Context) -> Result<()> {
+    let machine = context.shared()?;
+    let mark = machine.console().mark();
+    then_console(machine, |m| ok(m, "agentctl start hog.service").map(|_| ()), "HOG is back")?;
+    let since = machine.console().text().split_off(mark);
+    expect(since.contains("oom-kill"), || format!("nothing says oom-kill:\n{since}"))?;
+    let properties = show(machine, "hog.service")?;
+    expect_eq("NRestarts", &properties["NRestarts"].as_u64(), &Some(1))?;
+    expect_eq("ActiveState", &properties["ActiveState"].as_str(), &Some("active"))?;
+    ok(machine, "agentctl stop hog.service").map(|_| ())
+}
+
+/// Orphans are adopted and reaped while the unit runs, and gone when it has stopped, those in sessions of their own too.
+fn orphans(context: &mut Context) -> Result<()> {
+    let machine = context.shared()?;
+    then_console(machine, |m| ok(m, "agentctl start orphans.service").map(|_| ()), "ORPHANS are out")?;
+    let group = group_of(machine, "orphans.service")?;
+    let alive = ok(machine, "pgrep -fc '[s]leep 654321'")?;
+    expect_eq("sleepers", &alive.as_str(), &"3")?;
+    ok(machine, "agentctl stop orphans.service")?;
+    let left = machine.run("pgrep -fa '[s]leep 654321'")?;
+    expect_eq("left after stop", &left.text.as_str(), &"")?;
+    let zombies = machine.run("grep -l '^State:.Z' /proc/[0-9]*/status")?;
+    expect_eq("zombies", &zombies.text.as_str(), &"")?;
+    let folder = machine.run(&format!("cat /sys/fs/cgroup{group}/cgroup.procs 2>/dev/null"))?;
+    expect_eq("processes in its cgroup", &folder.text.as_str(), &"")
+}
+
+/// The cgroup of a unit that runs.
+fn group_of(machine: &mut Machine, unit: &str) -> Result<String> {
+    let properties = show(machine, unit)?;
+    match properties["ControlGroup"].as_str() {
+        Some(group) if !group.is_empty() => Ok(group.to_owned()),
+        _ => Err(Error::new(format!("{unit} has no ControlGroup: {properties}"))),
+    }
+}
