@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Monotonic;
-use crate::effect::{Effect, JobResult, Level, Record};
+use crate::effect::{Effect, Level, Record};
 use crate::event::ShutdownKind;
 use crate::graph::UnitId;
 use crate::job::JobType;
@@ -64,18 +64,10 @@ impl Manager {
         say(Level::Notice, out, format!("Shutting down ({kind:?})."));
         self.renew_graph(out);
         self.put_off.clear();
-        self.cancel_all_but_stops(out);
+        // Starts that wait are in the way of these stops, and so are canceled.
         let plan = self.plan_stop_all(UnitId(0));
         if !plan.jobs.is_empty() {
             self.install(plan, None, out);
-        }
-    }
-
-    fn cancel_all_but_stops(&mut self, out: &mut Out<'_>) {
-        let jobs: Vec<_> =
-            self.jobs.values().filter(|job| job.kind != JobType::Stop).map(|job| job.id).collect();
-        for job in jobs {
-            self.finish(job, JobResult::Canceled, out);
         }
     }
 
