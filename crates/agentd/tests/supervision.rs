@@ -112,7 +112,7 @@ fn a_start_that_never_is_ready_times_out_and_leaves_nothing() {
     );
     let mut manager = setup.start();
     let output = manager.ctl(&["start", "mute"]);
-    assert_eq!(output.status.code(), Some(124), "{}", text(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     assert_eq!(manager.property("mute", "Result"), "timeout");
     assert_eq!(manager.main_pid("mute"), 0);
     manager.collect();
