@@ -1,12 +1,13 @@
 //! A container made of namespaces alone, with agentd as its PID 1: what a runtime does, in seconds and without one.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use super::channel::Answer;
 use super::feed::Feed;
-use super::{BOOT_TIMEOUT, Terminal, UP};
+use super::{BOOT_TIMEOUT, COMMAND_TIMEOUT, Terminal, UP};
 use crate::error::{During, Error, Result};
 use crate::run::{command, output, run};
 use crate::scratch::Scratch;
@@ -36,25 +37,23 @@ impl Container {
         fs::write(&make, MAKE).during(|| format!("cannot write {}", make.display()))?;
         let fifo = scratch.path().join("console");
         run(command("mkfifo", &["-m", "600"]).arg(&fifo))?;
-        // Held open for writing as well, so that it does not end between two writers.
-        let reader = OpenOptions::new().read(true).write(true).open(&fifo);
-        let reader = reader.during(|| format!("cannot open {}", fifo.display()))?;
-        let console = Feed::new("console", reader, terminal.is_shown());
+        // With both ends in one hand no open waits for the other side. It goes when the container has its own, so that
+        // the console ends with the last process there.
+        let both = open(&fifo, true, true)?;
+        let console = Feed::new("console", open(&fifo, true, false)?, terminal.is_shown());
+        let name = std::process::id();
         let mut unshare = command("setpriv", &["--pdeathsig", "KILL", "unshare", "--fork", "--kill-child"]);
         unshare.args(["--pid", "--mount", "--uts", "--ipc", "--net", "--propagation", "private"]);
-        let name = std::process::id();
         unshare.arg("sh").arg(&make).arg(root.path()).arg(&fifo).arg(name.to_string());
-        let writer =
-            || OpenOptions::new().write(true).open(&fifo).during(|| "cannot open the console".into());
         // In a container agentd speaks on standard error, which a runtime keeps.
-        unshare.stdin(Stdio::null()).stdout(writer()?).stderr(writer()?);
-        let mut unshare = unshare.spawn().during(|| "cannot start unshare".into())?;
-        let init = console.wait(0, BOOT_TIMEOUT, "its first line", |text| (!text.is_empty()).then_some(()));
-        let init = init.and_then(|()| first_child(unshare.id()));
-        match init {
-            Ok(init) => Ok(Self { unshare, init, console, name, _root: root, _scratch: scratch }),
+        unshare.stdin(Stdio::null()).stdout(open(&fifo, false, true)?).stderr(open(&fifo, false, true)?);
+        let mut child = unshare.spawn().during(|| "cannot start unshare".into())?;
+        drop((unshare, both));
+        let spoken = console.wait(0, BOOT_TIMEOUT, "its first line", |text| (!text.is_empty()).then_some(()));
+        match spoken.and_then(|()| first_child(child.id())) {
+            Ok(init) => Ok(Self { unshare: child, init, console, name, _root: root, _scratch: scratch }),
             Err(error) => {
-                super::end(&mut unshare);
+                super::end(&mut child);
                 Err(error)
             }
         }
@@ -114,25 +113,30 @@ impl Container {
     /// # Errors
     /// It does not within `timeout`.
     pub fn ending(&mut self, timeout: Duration) -> Result<ExitStatus> {
-        // The end of the process is the end of this child, which waits for it with the deadline.
-        let seconds = timeout.as_secs().to_string();
-        let pid = self.init.to_string();
-        let waited = command("timeout", &[&seconds, "tail", "--pid", &pid, "-f", "/dev/null"]).status();
-        let waited = waited.during(|| "cannot wait for the container".into())?;
-        if !waited.success() {
-            return Err(Error::new(format!("the container still runs after {timeout:?}")));
-        }
+        self.console.wait_end(timeout)?;
         self.unshare.wait().during(|| "cannot wait for the container".into())
     }
 }
 
 impl Drop for Container {
     fn drop(&mut self) {
-        super::end(&mut self.unshare);
+        // With its PID 1 all of it ends, and then unshare does.
+        if matches!(self.unshare.try_wait(), Ok(None)) {
+            let ended = self.signal("KILL").and_then(|()| self.ending(COMMAND_TIMEOUT));
+            if let Err(error) = ended {
+                eprintln!("xtask: {}", error.chain());
+                super::end(&mut self.unshare);
+            }
+        }
         if let Err(error) = remove_cgroup(self.name) {
             eprintln!("xtask: {}", error.chain());
         }
     }
+}
+
+fn open(fifo: &Path, read: bool, write: bool) -> Result<File> {
+    let opened = OpenOptions::new().read(read).write(write).open(fifo);
+    opened.during(|| format!("cannot open {}", fifo.display()))
 }
 
 /// The child that unshare has made, the PID 1 of the new namespace.
