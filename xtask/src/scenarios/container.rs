@@ -5,12 +5,13 @@ use std::time::Duration;
 use super::context::Context;
 use super::{Scenario, expect, expect_eq};
 use crate::error::{During, Result};
-use crate::vm::SHUTDOWN_TIMEOUT;
 use crate::vm::container::Container;
+use crate::vm::{COMMAND_TIMEOUT, SHUTDOWN_TIMEOUT};
 
 /// See the module.
 pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "container::exits-with-the-code-asked-for", run: exit_code },
+    Scenario { name: "container::an-agent-that-beats-is-left-alone", run: beats },
     Scenario { name: "container::a-runtimes-stop-ends-it-in-reverse-order", run: stopped },
 ];
 
@@ -20,6 +21,18 @@ fn exit_code(context: &mut Context) -> Result<()> {
     expect_eq("PID 1 and its units", &answer.text.as_str(), &"/usr/bin/agentd\nactive\nactive")?;
     container.run("agentctl --no-block exit 7")?;
     expect_eq("exit code", &ended(&mut container, SHUTDOWN_TIMEOUT)?, &Some(7))
+}
+
+/// Its namespaces are not the manager's host's, and its beats arrive all the same, longer than its WatchdogSec of 8 s.
+fn beats(context: &mut Context) -> Result<()> {
+    let mut container = context.container()?;
+    let started = container.run("agentctl start stuck.service ticker.timer")?;
+    expect_eq("start", &started.text.as_str(), &"")?;
+    container.console().wait(0, COMMAND_TIMEOUT, "six ticks, two seconds apart", |text| {
+        (text.matches("TICK").count() >= 6).then_some(())
+    })?;
+    let restarts = container.run("agentctl show --value -p NRestarts stuck.service")?;
+    expect_eq("NRestarts", &restarts.text.as_str(), &"0")
 }
 
 /// SIGTERM is what container runtimes send.
