@@ -16,6 +16,8 @@ pub enum Event {
     ClockChanged,
     /// A whole new set of definitions, to be swapped in.
     UnitsLoaded(UnitSet),
+    /// Units that were read because somebody named them: those that are not known yet are added, nothing is changed.
+    UnitsFound(UnitSet),
     /// Somebody asks for something.
     Request {
         /// The name under which it is answered.
@@ -74,7 +76,11 @@ impl Event {
             | Self::Emptied { run, .. }
             | Self::OomKilled { run }
             | Self::Notified { run, .. } => Some(*run),
-            Self::Tick | Self::ClockChanged | Self::UnitsLoaded(_) | Self::Request { .. } => None,
+            Self::Tick
+            | Self::ClockChanged
+            | Self::UnitsLoaded(_)
+            | Self::UnitsFound(_)
+            | Self::Request { .. } => None,
         }
     }
 }

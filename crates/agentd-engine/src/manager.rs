@@ -103,6 +103,7 @@ impl Manager {
             Event::Tick => self.tick(&mut out),
             Event::ClockChanged => self.clock_changed(&mut out),
             Event::UnitsLoaded(set) => self.load(&set, &mut out),
+            Event::UnitsFound(set) => self.found(&set, &mut out),
             Event::Request { id, request } => self.request(id, request, &mut out),
             Event::Spawned { id, run, result } => self.spawned(id, run, result, &mut out),
             Event::Exited { id, run, status } => self.exited(id, run, status, &mut out),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use agentd_unit::{Body, Unit, UnitName, UnitSet};
+use agentd_unit::{Body, LoadState, Unit, UnitName, UnitSet};
 
 use crate::definitions::{mentions, relations, triggered};
 use crate::effect::Level;
@@ -35,6 +35,24 @@ impl Manager {
         self.graph_is_old = true;
         self.renew_graph(out);
         self.forget_the_gone();
+        self.plan_timers(out);
+    }
+
+    /// Adds units that were not known, as systemd loads a unit when it is first named.
+    pub(crate) fn found(&mut self, set: &UnitSet, out: &mut Out<'_>) {
+        for unit in set.iter() {
+            let known = self.id(&unit.name).and_then(|id| self.entry(id));
+            if known.is_none_or(|entry| entry.unit.load == LoadState::NotFound && entry.is_at_rest()) {
+                self.define(unit, out);
+                self.graph_is_old = true;
+            }
+        }
+        for unit in set.iter() {
+            for alias in unit.aliases.iter().filter(|alias| self.id(alias).is_none()).collect::<Vec<_>>() {
+                self.add_alias(alias, set);
+            }
+        }
+        self.renew_graph(out);
         self.plan_timers(out);
     }
 

@@ -5,6 +5,7 @@ pub mod datagram;
 pub mod descriptor;
 pub mod epoll;
 pub mod executable;
+pub mod folder;
 pub mod journal;
 pub mod kmsg;
 pub mod lock;

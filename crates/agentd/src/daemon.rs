@@ -50,6 +50,9 @@ impl Daemon {
         self.boot();
         loop {
             self.settle().await;
+            if self.answer_looked_up() {
+                continue;
+            }
             if let Some(kind) = self.world.ending.take() {
                 self.last_answers().await;
                 return (kind, self.world);
@@ -99,6 +102,10 @@ impl Daemon {
                 Err(_) => break,
             }
         }
+        for answer in std::mem::take(&mut self.world.reloads) {
+            let instances = crate::watch::units::instances_in_use(&self.manager);
+            self.world.loading.begin(&self.world.config, instances, answer);
+        }
         self.world.prune_followers();
         self.world.replies.prune();
         if std::mem::take(&mut self.world.reopen_control) {
@@ -106,6 +113,9 @@ impl Daemon {
                 Ok(()) => tracing::info!("the control socket was made anew"),
                 Err(error) => tracing::error!(%error, "the control socket cannot be made anew"),
             }
+        }
+        if std::mem::take(&mut self.world.folder_changed) {
+            crate::watch::folder::restore(&mut self.world, &mut self.sources, &mut self.control);
         }
         if std::mem::take(&mut self.world.dump) {
             self.dump();
@@ -122,6 +132,17 @@ impl Daemon {
 
     fn serve(&mut self, inbound: Inbound) {
         crate::control::handle::handle(inbound, &self.manager, &mut self.world, &mut self.events);
+    }
+
+    /// Serves the requests whose unit was looked up, now that the engine has taken in what was found; whether there
+    /// were any.
+    fn answer_looked_up(&mut self) -> bool {
+        let requests = std::mem::take(&mut self.world.looked_up);
+        let any = !requests.is_empty();
+        for inbound in requests {
+            crate::control::handle::answer(inbound, &self.manager, &mut self.world, &mut self.events);
+        }
+        any
     }
 
     /// Lets the engine handle all that is queued, looking at the sources every now and then.

@@ -1,6 +1,6 @@
 //! Reading the units, at first and again: on a thread of its own, through the trust gate, into one whole set.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use agentd_protocol::manager::Problem;
 use agentd_trust::{Decision, KeyRing, Policy, Sha256Digest, decide, judge};
 use agentd_unit::{
     Admission, Gate, LoadReport, Loader, LoaderConfig, LocalZone, Scope, SearchPath, SpecifierContext,
-    Trusted, UnitFiles, UnitSet,
+    Trusted, UnitFiles, UnitName, UnitSet,
 };
 
 use crate::config::{Config, Mode};
-use crate::control::Answer;
+use crate::control::{Answer, Inbound};
 use crate::perform::trust::signed_name;
 
 /// What came of one loading.
@@ -34,13 +34,27 @@ pub struct Loaded {
     pub answer: Option<Answer>,
 }
 
+/// What a thread that reads units comes back with.
+#[derive(Debug)]
+pub enum Read {
+    /// Everything was read.
+    All(Box<Loaded>),
+    /// One name was looked up because somebody asked for it.
+    Named {
+        /// What was found: the unit, and what it can cause to start.
+        set: UnitSet,
+        /// The request that waits for it.
+        inbound: Box<Inbound>,
+    },
+}
+
 /// Reads units, one loading at a time; a request that comes meanwhile is a loading of its own, later.
 #[derive(Debug)]
 pub struct Loading {
     loader: Loader,
     waker: Arc<Waker>,
-    sender: Sender<Loaded>,
-    receiver: Receiver<Loaded>,
+    sender: Sender<Read>,
+    receiver: Receiver<Read>,
     policy: Policy,
     uid: u32,
 }
@@ -81,35 +95,53 @@ impl Loading {
     /// Reads everything now: for the start, when there is nothing else to do.
     #[must_use]
     pub fn load(&self, config: &Config) -> Loaded {
-        load(&self.loader, config, self.policy, self.uid)
+        load(&self.loader, config, &[], self.policy, self.uid)
     }
 
-    /// Reads everything again on a thread of its own; the main loop goes on.
-    pub fn begin(&self, config: &Config, answer: Option<Answer>) {
+    /// Reads everything again on a thread of its own, with the instances that live without being named by a unit; the
+    /// main loop goes on.
+    pub fn begin(&self, config: &Config, instances: Vec<UnitName>, answer: Option<Answer>) {
         let (loader, config) = (self.loader.clone(), config.clone());
-        let (sender, waker) = (self.sender.clone(), Arc::clone(&self.waker));
         let (policy, uid) = (self.policy, self.uid);
+        self.on_a_thread(move || {
+            let loaded = load(&loader, &config, &instances, policy, uid);
+            Read::All(Box::new(Loaded { answer, ..loaded }))
+        });
+    }
+
+    /// Looks up a name that is not among the known ones on a thread of its own; the request goes on when that is done.
+    pub fn find(&self, config: &Config, name: UnitName, known: BTreeSet<UnitName>, inbound: Inbound) {
+        let (loader, config) = (self.loader.clone(), config.clone());
+        let (policy, uid) = (self.policy, self.uid);
+        self.on_a_thread(move || {
+            let ring = crate::boot::ground::keys(&config, uid);
+            let set = loader.find(&name, &|name| known.contains(name), &TrustGate { policy, ring: &ring });
+            Read::Named { set, inbound: Box::new(inbound) }
+        });
+    }
+
+    fn on_a_thread(&self, read: impl FnOnce() -> Read + Send + 'static) {
+        let (sender, waker) = (self.sender.clone(), Arc::clone(&self.waker));
         let work = move || {
-            let loaded = Loaded { answer, ..load(&loader, &config, policy, uid) };
             // A receiver that is gone is a manager that has ended.
-            let _ended = sender.send(loaded);
+            let _ended = sender.send(read());
             waker.wake();
         };
         if let Err(error) = thread::Builder::new().name("load-units".into()).spawn(work) {
-            tracing::error!(%error, "the units cannot be read again");
+            tracing::error!(%error, "the units cannot be read: no thread could be made");
         }
     }
 
-    /// The loadings that are done, in the order of their ends.
-    pub fn done(&self) -> Vec<Loaded> {
+    /// What was read since, in the order of their ends.
+    pub fn done(&self) -> Vec<Read> {
         self.waker.clear();
         self.receiver.try_iter().collect()
     }
 }
 
-fn load(loader: &Loader, config: &Config, policy: Policy, uid: u32) -> Loaded {
+fn load(loader: &Loader, config: &Config, instances: &[UnitName], policy: Policy, uid: u32) -> Loaded {
     let ring = crate::boot::ground::keys(config, uid);
-    let report = loader.load(&TrustGate { policy, ring: &ring });
+    let report = loader.load_with(instances, &TrustGate { policy, ring: &ring });
     let problems = problems(&report);
     Loaded { set: report.set, problems, ring, answer: None }
 }

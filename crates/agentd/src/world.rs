@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::control::access::Owner;
 use crate::control::replies::Replies;
 use crate::control::view::Extras;
-use crate::control::{Answer, Follower};
+use crate::control::{Answer, Follower, Inbound};
 use crate::journal::{self, Journal};
 use crate::log::{FollowId, LogStore};
 use crate::perform::Spawner;
@@ -72,6 +72,10 @@ pub struct World {
     pub owner: Owner,
     /// Reading and reading again of units.
     pub loading: Loading,
+    /// Those who wait for a reload that is to be begun; `None` for a signal's.
+    pub reloads: Vec<Option<Answer>>,
+    /// Requests whose unit was looked up on disk, to be answered once the engine has it.
+    pub looked_up: Vec<Inbound>,
     /// How the manager ends, once everything is stopped.
     pub ending: Option<ShutdownKind>,
     /// The request for the first unit.
@@ -84,6 +88,8 @@ pub struct World {
     pub children_left: bool,
     /// The control socket is to be made anew.
     pub reopen_control: bool,
+    /// Something was taken out of the runtime folder.
+    pub folder_changed: bool,
     /// The state of all units is to be logged.
     pub dump: bool,
     /// What the last loading found that is no unit's fault.
@@ -266,11 +272,6 @@ impl World {
             }
             !gone
         });
-    }
-
-    /// Begins to read all units again; the answer, if somebody waits for it, goes out when they are swapped in.
-    pub fn begin_reload(&mut self, answer: Option<Answer>) {
-        self.loading.begin(&self.config, answer);
     }
 
     /// The folders that are searched for units, highest first.

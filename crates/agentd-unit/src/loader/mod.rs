@@ -92,9 +92,16 @@ impl Loader {
     /// Reads everything in the search path, anew.
     #[must_use]
     pub fn load(&self, gate: &dyn Gate) -> LoadReport {
+        self.load_with(&[], gate)
+    }
+
+    /// Reads everything in the search path, anew, and makes these instances of templates too: those that somebody
+    /// asked for by name, and that no unit names.
+    #[must_use]
+    pub fn load_with(&self, instances: &[UnitName], gate: &dyn Gate) -> LoadReport {
         let index = Index::scan(&self.config.search, &self.config.trusted);
         let mut pass = Pass::new(&self.config, &index, gate);
-        pass.all();
+        pass.all(instances);
         let Pass { units, mut problems, .. } = pass;
         let mut set = UnitSet::new();
         units.into_values().for_each(|unit| set.insert(unit));
@@ -115,8 +122,20 @@ impl Loader {
         if !pass.units.contains_key(&id) && name.unit_type() == UnitType::Timer {
             pass.one(&name.with_type(UnitType::Service));
         }
-        pass.pulls();
+        pass.pulls(pass::Owners::Loaded);
         pass.units.remove(&id).map_or_else(|| Unit::not_found(id), Arc::unwrap_or_clone)
+    }
+
+    /// Reads a unit that is not known yet, and those that it can cause to start and that are not known either, as
+    /// systemd loads units when they are first named. Empty if nothing is found under the name.
+    #[must_use]
+    pub fn find(&self, name: &UnitName, is_known: &dyn Fn(&UnitName) -> bool, gate: &dyn Gate) -> UnitSet {
+        let index = Index::scan(&self.config.search, &self.config.trusted);
+        let mut pass = Pass::new(&self.config, &index, gate);
+        pass.with_references(name, is_known);
+        let mut set = UnitSet::new();
+        pass.units.into_iter().filter(|(id, _)| !is_known(id)).for_each(|(_, unit)| set.insert(unit));
+        set
     }
 
     /// An instance of a template, if its template can be loaded or at least found.

@@ -14,6 +14,15 @@ use crate::unit::{Body, LoadState, Unit};
 /// So many instances are made because other units name them. Templates can name instances of templates without end.
 const MAX_INSTANCES: usize = 4096;
 
+/// Whose folders of links count in a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owners {
+    /// Everybody's; a folder without an owner is a problem.
+    All,
+    /// Those of the units that were loaded.
+    Loaded,
+}
+
 /// One pass over the index.
 pub(super) struct Pass<'a> {
     config: &'a LoaderConfig,
@@ -38,14 +47,14 @@ impl<'a> Pass<'a> {
     }
 
     /// Loads all that the index has, and what that names.
-    pub(super) fn all(&mut self) {
-        let names = self.index.units.keys().chain(self.index.markers.keys());
+    pub(super) fn all(&mut self, instances: &[UnitName]) {
+        let names = self.index.units.keys().chain(self.index.markers.keys()).chain(instances);
         let names: Vec<UnitName> = names.filter(|name| !name.is_template()).cloned().collect();
         for name in &names {
-            self.one(name);
+            self.one_or_its_service(name);
         }
         self.referenced_instances();
-        self.pulls();
+        self.pulls(Owners::All);
         for unit in builtin::missing_targets(|name| self.units.contains_key(name)) {
             self.units.insert(unit.name.clone(), Arc::new(unit));
         }
@@ -79,6 +88,30 @@ impl<'a> Pass<'a> {
                 }
             }
             unit.aliases.append(&mut given);
+        }
+    }
+
+    /// Loads one unit, and what it can cause to start and nobody knows yet.
+    pub(super) fn with_references(&mut self, name: &UnitName, is_known: &dyn Fn(&UnitName) -> bool) {
+        let mut waiting = BTreeSet::from([name.clone()]);
+        let mut seen = BTreeSet::new();
+        while let Some(name) = waiting.pop_first() {
+            if seen.len() > MAX_INSTANCES || !seen.insert(name.clone()) {
+                continue;
+            }
+            self.one_or_its_service(&name);
+            let id = self.index.resolve(&name).unwrap_or(name);
+            let Some(unit) = self.units.get(&id) else { continue };
+            waiting.extend(references(unit).into_iter().filter(|name| !is_known(name)));
+        }
+        self.pulls(Owners::Loaded);
+    }
+
+    /// Loads a unit; a timer without a file may come from the file of its service.
+    fn one_or_its_service(&mut self, name: &UnitName) {
+        self.one(name);
+        if !self.units.contains_key(name) && name.unit_type() == UnitType::Timer {
+            self.one(&name.with_type(UnitType::Service));
         }
     }
 
@@ -206,10 +239,13 @@ impl<'a> Pass<'a> {
     }
 
     /// Adds the edges of `.wants/`, `.requires/` and `.upholds/` to the units that own the folders.
-    pub(super) fn pulls(&mut self) {
+    pub(super) fn pulls(&mut self, owners: Owners) {
         for ((owner, pull, name), _) in self.index.pulls.iter().filter(|(_, counts)| **counts) {
             let id = self.index.resolve(owner).unwrap_or_else(|_| owner.clone());
             if !self.units.contains_key(&id) {
+                if owners == Owners::Loaded {
+                    continue;
+                }
                 for unit in builtin::missing_targets(|known| *known != id) {
                     self.units.insert(unit.name.clone(), Arc::new(unit));
                 }

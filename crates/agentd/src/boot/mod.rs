@@ -201,8 +201,9 @@ fn supervise(config: Config, journal: Arc<Journal>) -> Result<(agentd_engine::Sh
         }
         let notify = NotifySocket::bind(&config.folders.notify_socket())?;
         let world = build_world(config, uid, lock, journal)?;
-        let sources =
-            Sources::new(signals, notify, world.watches.descriptor()?, world.loading.descriptor()?)?;
+        let (groups, loaded) = (world.watches.descriptor()?, world.loading.descriptor()?);
+        let folder = crate::watch::folder::watch(&world.config.folders)?;
+        let sources = Sources::new(signals, notify, groups, loaded, folder)?;
         let (to_loop, requests) = mpsc::channel(REQUESTS);
         let mut control =
             Server::new(world.config.folders.control_socket(), Rc::new(peers::identify), to_loop);
@@ -270,12 +271,15 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
         owner: Owner { uid, group: accounts.group("agentd").ok() },
         rlimits: vec![nofile],
         loading: Loading::new(&config, uid, &accounts)?,
+        reloads: Vec::new(),
+        looked_up: Vec::new(),
         ending: None,
         first_request: None,
         booted: false,
         orphans: 0,
         children_left: false,
         reopen_control: false,
+        folder_changed: false,
         dump: false,
         problems: Vec::new(),
         missing,

@@ -39,10 +39,7 @@ pub fn check(
         return Ok(());
     }
     let refused = |message: String| Err(CallError::NotPermitted { message });
-    let may_act = peer.uid == 0
-        || peer.uid == owner.uid
-        || owner.group.is_some_and(|group| peer.groups.contains(&group));
-    if !may_act {
+    if !is_owner(peer, owner) {
         return refused(format!(
             "user {} may read but not act; become root or join the group 'agentd'",
             peer.uid
@@ -58,6 +55,12 @@ pub fn check(
             refused(format!("a process of {unit} may not act: its unit has [Agent] ControlAccess = \"none\""))
         }
     }
+}
+
+/// Whether the peer's user may act at all.
+#[must_use]
+pub fn is_owner(peer: &Peer, owner: Owner) -> bool {
+    peer.uid == 0 || peer.uid == owner.uid || owner.group.is_some_and(|group| peer.groups.contains(&group))
 }
 
 #[cfg(test)]

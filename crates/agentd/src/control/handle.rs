@@ -13,7 +13,7 @@ use agentd_protocol::manager::{
 };
 use agentd_protocol::unit::{GetReply, UnitRequest};
 use agentd_protocol::{CallError, Request, text};
-use agentd_unit::{Signal, UnitName};
+use agentd_unit::{LoadState, Signal, UnitName};
 
 use super::{Inbound, access, continued, last, view};
 use crate::world::World;
@@ -31,11 +31,34 @@ pub fn handle(inbound: Inbound, manager: &Manager, world: &mut World, events: &m
         inbound.answer.result::<Empty>(Err(error));
         return;
     }
+    match to_be_looked_up(&inbound, manager, world) {
+        Some(name) => {
+            let known = manager.units().filter(|unit| unit.unit.load != LoadState::NotFound);
+            let known = known.map(|unit| unit.unit.name.clone()).collect();
+            world.loading.find(&world.config, name, known, inbound);
+        }
+        None => answer(inbound, manager, world, events),
+    }
+}
+
+/// Answers a request about units as they are known now, or queues what will lead to its answer.
+pub fn answer(inbound: Inbound, manager: &Manager, world: &mut World, events: &mut VecDeque<Event>) {
     if inbound.request.is_read() {
         read(inbound, manager, world);
     } else {
         act(inbound, world, events);
     }
+}
+
+/// The unit of a request that no loading has found so far: its file may have come since, or it is an instance that
+/// nobody has named yet. Reading files is for those who may act here; others get what is known.
+fn to_be_looked_up(inbound: &Inbound, manager: &Manager, world: &World) -> Option<UnitName> {
+    if !access::is_owner(&inbound.peer, world.owner) {
+        return None;
+    }
+    let name = UnitName::parse_lenient(inbound.request.unit()?).ok().filter(|name| !name.is_template())?;
+    let known = manager.unit(&name).is_some_and(|unit| unit.unit.load != LoadState::NotFound);
+    (!known).then_some(name)
 }
 
 fn read(inbound: Inbound, manager: &Manager, world: &mut World) {
@@ -174,7 +197,7 @@ fn act(inbound: Inbound, world: &mut World, events: &mut VecDeque<Event>) {
             events.push_back(Event::Request { id, request: EngineRequest::Shutdown { kind } });
             answer.result(Ok(Empty {}));
         }
-        Request::Reload(_) => world.begin_reload(Some(answer)),
+        Request::Reload(_) => world.reloads.push(Some(answer)),
         _ => {
             answer
                 .result::<Empty>(Err(CallError::MethodNotFound { method: inbound.request.method().into() }));

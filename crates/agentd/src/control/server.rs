@@ -21,6 +21,7 @@ use tokio::time::timeout;
 
 use super::access::Peer;
 use super::{Answer, Inbound};
+use crate::perform::plan::chain;
 
 /// How many clients there are at once; more are told to come back. Each holds two descriptors and a small buffer.
 const CLIENTS: usize = 128;
@@ -254,16 +255,4 @@ async fn hung_up(stream: &UnixStream) -> io::Result<()> {
         return Err(io::Error::from(io::ErrorKind::ConnectionAborted));
     }
     Ok(())
-}
-
-/// An error with its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }

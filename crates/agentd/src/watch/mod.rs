@@ -3,6 +3,7 @@
 //! No unit policy stands here. Requests of people are handed in by the control server.
 
 pub mod children;
+pub mod folder;
 pub mod groups;
 pub mod notifications;
 pub mod signals;
@@ -12,10 +13,12 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use agentd_engine::{Deadlines, Event};
+use agentd_linux::folder::FolderWatch;
 use agentd_linux::notify::NotifySocket;
 use agentd_linux::signal::SignalFd;
 use agentd_linux::timer::{Clock, Timer, Wake};
@@ -31,6 +34,7 @@ pub struct Woken {
     notify: bool,
     groups: bool,
     loaded: bool,
+    folder: bool,
     timers: [bool; 3],
     /// A request that came meanwhile.
     pub inbound: Option<Inbound>,
@@ -43,6 +47,7 @@ pub struct Sources {
     notify: AsyncFd<NotifySocket>,
     groups: Option<AsyncFd<OwnedFd>>,
     loaded: AsyncFd<OwnedFd>,
+    folder: AsyncFd<FolderWatch>,
     timers: [AsyncFd<Timer>; 3],
     armed: Deadlines,
     /// A source that was not read to its end in the last turn.
@@ -59,6 +64,7 @@ impl Sources {
         notify: NotifySocket,
         groups: Option<OwnedFd>,
         loaded: OwnedFd,
+        folder: FolderWatch,
     ) -> io::Result<Self> {
         let timer = |clock| Timer::new(clock).and_then(registered);
         Ok(Self {
@@ -66,6 +72,7 @@ impl Sources {
             notify: registered(notify)?,
             groups: groups.map(registered).transpose()?,
             loaded: registered(loaded)?,
+            folder: registered(folder)?,
             timers: [timer(Clock::Monotonic)?, timer(Clock::Boottime)?, timer(Clock::Realtime)?],
             armed: Deadlines::default(),
             left: Woken::default(),
@@ -113,6 +120,7 @@ impl Sources {
             notify: ready(&self.notify, cx) || left.notify,
             groups: self.groups.as_ref().is_some_and(|groups| ready(groups, cx)) || left.groups,
             loaded: ready(&self.loaded, cx),
+            folder: ready(&self.folder, cx),
             timers: self.timers.each_ref().map(|timer| ready(timer, cx)),
             inbound: None,
         }
@@ -132,7 +140,30 @@ impl Sources {
         if woken.loaded {
             units::drain(world, events);
         }
+        if woken.folder {
+            match self.folder.get_ref().drain() {
+                Ok(something_left) => world.folder_changed |= something_left,
+                Err(error) => tracing::error!(%error, "what happens in the runtime folder cannot be read"),
+            }
+        }
         self.tick(woken, events);
+    }
+
+    /// Watches the runtime folder that stands there now.
+    ///
+    /// # Errors
+    /// There is none, or no watch is left for this user.
+    pub fn watch_folder(&self, path: &Path) -> io::Result<()> {
+        self.folder.get_ref().watch(path)
+    }
+
+    /// Reads notifications from this socket from now on.
+    ///
+    /// # Errors
+    /// The kernel's epoll(7) has no room.
+    pub fn set_notify(&mut self, socket: NotifySocket) -> io::Result<()> {
+        self.notify = registered(socket)?;
+        Ok(())
     }
 
     fn tick(&mut self, woken: &Woken, events: &mut VecDeque<Event>) {
@@ -166,7 +197,12 @@ impl Woken {
     }
 
     fn any(&self) -> bool {
-        self.signals || self.notify || self.groups || self.loaded || self.timers.contains(&true)
+        self.signals
+            || self.notify
+            || self.groups
+            || self.loaded
+            || self.folder
+            || self.timers.contains(&true)
     }
 }
 

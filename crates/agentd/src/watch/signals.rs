@@ -49,7 +49,7 @@ fn take(info: &SignalInfo, world: &mut World, events: &mut VecDeque<Event>) {
     let name = Signal::from_number(info.signal).map_or_else(|| info.signal.to_string(), |s| s.to_string());
     tracing::info!(pid = info.pid, uid = info.uid, "received {name}");
     match (info.signal, world.config.mode) {
-        (SIGHUP, _) => world.begin_reload(None),
+        (SIGHUP, _) => world.reloads.push(None),
         (SIGUSR1, _) => world.reopen_control = true,
         (SIGUSR2, _) => world.dump = true,
         (SIGINT, Mode::Init) => shutdown(ShutdownKind::Reboot, world, events),

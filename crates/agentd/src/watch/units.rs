@@ -1,25 +1,48 @@
-//! Units that were read again.
+//! Units that were read again, or for the first time because somebody named them.
 
 use std::collections::VecDeque;
 
-use agentd_engine::Event;
+use agentd_engine::{ActiveState, Event, Manager};
 use agentd_protocol::manager::ReloadReply;
+use agentd_unit::UnitName;
 
+use crate::units::{Loaded, Read};
 use crate::world::World;
 
-/// Takes what was loaded: the whole set at once, the keys, and the answer to whoever waits.
+/// Takes what was read: a whole set at once, or a few units and the request that waits for them.
 pub fn drain(world: &mut World, events: &mut VecDeque<Event>) {
-    for loaded in world.loading.done() {
-        world.trust.ring = loaded.ring;
-        for problem in &loaded.problems {
-            tracing::warn!(unit = problem.unit.as_deref(), "{}", problem.message);
+    for read in world.loading.done() {
+        match read {
+            Read::All(loaded) => swap_in(*loaded, world, events),
+            Read::Named { set, inbound } => {
+                events.push_back(Event::UnitsFound(set));
+                world.looked_up.push(*inbound);
+            }
         }
-        world.problems.clone_from(&loaded.problems);
-        if let Some(answer) = loaded.answer {
-            answer.result(Ok(ReloadReply { problems: loaded.problems }));
-        }
-        events.push_back(Event::UnitsLoaded(loaded.set));
     }
+}
+
+/// The whole set, the keys, and the answer to whoever waits.
+fn swap_in(loaded: Loaded, world: &mut World, events: &mut VecDeque<Event>) {
+    world.trust.ring = loaded.ring;
+    for problem in &loaded.problems {
+        tracing::warn!(unit = problem.unit.as_deref(), "{}", problem.message);
+    }
+    world.problems.clone_from(&loaded.problems);
+    if let Some(answer) = loaded.answer {
+        answer.result(Ok(ReloadReply { problems: loaded.problems }));
+    }
+    events.push_back(Event::UnitsLoaded(loaded.set));
+}
+
+/// The instances of templates that are in use: a reload makes them anew, also where no unit names them.
+pub fn instances_in_use(manager: &Manager) -> Vec<UnitName> {
+    manager
+        .units()
+        .filter(|unit| unit.active != ActiveState::Inactive || unit.job.is_some())
+        .filter(|unit| unit.unit.name.template().is_some())
+        .map(|unit| unit.unit.name.clone())
+        .collect()
 }
 
 /// Reads the units for the first time.
