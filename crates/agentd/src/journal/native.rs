@@ -91,7 +91,10 @@ impl Outlet for Journald {
         }
         self.up.store(sent.is_ok(), Ordering::Relaxed);
         // Nothing that the journal could say of one message is final, so none is given up for it.
-        sent.map_err(|_| Refusal::Later)
+        sent.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Refusal::Absent,
+            _ => Refusal::Later,
+        })
     }
 }
 

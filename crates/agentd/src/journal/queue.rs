@@ -39,6 +39,8 @@ const SPACING: Duration = Duration::from_secs(1);
 pub(crate) enum Refusal {
     /// It may take it later; nothing newer overtakes it.
     Later,
+    /// Nobody is there to take anything. As `Later`, but whoever is about to end does not wait for it.
+    Absent,
     /// It will never take this one.
     Never(io::Error),
 }
@@ -58,6 +60,8 @@ struct State {
     busy: bool,
     /// An attempt is wanted now.
     poked: bool,
+    /// How many attempts have found nobody there.
+    absences: u64,
     /// The outlet has taken nothing for long.
     resigned: bool,
     ended: bool,
@@ -117,13 +121,15 @@ impl Queue {
         self.shared.changed.notify_one();
     }
 
-    /// Waits until everything was delivered; whether it was before `deadline`.
+    /// Waits until everything was delivered; whether it was before `deadline`. One more attempt is made, and where
+    /// that finds nobody there is nothing to wait for.
     pub(crate) fn flush(&self, deadline: Instant) -> bool {
         self.poke();
         let mut state = self.shared.lock();
+        let absences = state.absences;
         while state.busy || !state.waiting.is_empty() || state.dropped > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if left.is_zero() || state.absences > absences {
                 return false;
             }
             state = self.shared.delivered.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -149,6 +155,10 @@ fn run(shared: &Shared, mut outlet: impl Outlet) {
                     break;
                 }
                 Err(Refusal::Later) => {}
+                Err(Refusal::Absent) => {
+                    shared.lock().absences += 1;
+                    shared.delivered.notify_all();
+                }
                 Err(Refusal::Never(error)) => {
                     // Once: the next message will fare no better, and the other outlets have it.
                     if !std::mem::replace(&mut told, true) {
