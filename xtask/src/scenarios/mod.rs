@@ -6,6 +6,7 @@ pub mod context;
 pub mod guest;
 pub mod harness;
 pub mod journal;
+pub mod kernel;
 pub mod life;
 pub mod limits;
 pub mod timers;
@@ -28,6 +29,7 @@ pub struct Scenario {
 /// All of them, in the order in which they run.
 pub const ALL: &[&[Scenario]] = &[
     harness::SCENARIOS,
+    kernel::SCENARIOS,
     boot::SCENARIOS,
     container::SCENARIOS,
     limits::SCENARIOS,
