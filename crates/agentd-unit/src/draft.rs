@@ -49,6 +49,11 @@ impl Draft {
         self.keys.insert((section, key), place);
     }
 
+    /// Takes back that a key was set: an empty value made it what it is by default.
+    pub(crate) fn forget_key(&mut self, section: Section, key: &'static str) {
+        self.keys.remove(&(section, key));
+    }
+
     /// Where a section stands first, if any file has it.
     #[must_use]
     pub(crate) fn section(&self, section: Section) -> Option<&Place> {

@@ -13,6 +13,7 @@ pub mod digest;
 mod draft;
 pub mod escape;
 pub mod exec;
+mod ini_front;
 pub mod loader;
 mod manager;
 mod moment;
@@ -47,7 +48,7 @@ pub use sections::{
 };
 pub use set::UnitSet;
 pub use signal::Signal;
-pub use source::{Origin, SourceFile};
+pub use source::{Origin, SourceFile, Syntax};
 pub use specifier::SpecifierContext;
 pub use time::Realtime;
 pub use unit::{Body, LoadState, Unit};

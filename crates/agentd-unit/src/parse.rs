@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use crate::assignment::{Assignment, Assignments, Name};
 use crate::check;
-use crate::diagnostic::{Diagnostic, nearest, quote};
+use crate::diagnostic::{Diagnostic, Severity, nearest, quote};
 use crate::digest::digest;
 use crate::draft::{Draft, Place};
+use crate::ini_front;
 use crate::name::{UnitName, UnitType};
 use crate::schema::{self, ApplyContext, Section, Setting};
-use crate::source::{Origin, SourceFile};
+use crate::source::{Origin, SourceFile, Syntax};
 use crate::specifier::SpecifierContext;
 use crate::toml_front::{self, MAX_ERRORS};
 use crate::unit::{Body, LoadState, ServiceBody, Unit};
@@ -39,12 +40,12 @@ pub struct Parsed {
 /// Reads a unit from its main file and its drop-ins, in the order in which they apply.
 #[must_use]
 pub fn parse_unit(name: &UnitName, files: &[Arc<SourceFile>], context: &ParseContext<'_>) -> Parsed {
-    let mut reader = Reader { name, context, draft: Draft::default(), diagnostics: Vec::new() };
+    let mut reader =
+        Reader { name, context, draft: Draft::default(), diagnostics: Vec::new(), counts: [0; 2] };
     match name.unit_type() {
         UnitType::Socket | UnitType::Path => reader.not_supported(files),
         UnitType::Service | UnitType::Timer | UnitType::Target | UnitType::Slice => reader.files(files),
     }
-    reader.diagnostics.truncate(MAX_ERRORS);
     let mut unit = assemble(name, files, &mut reader.draft);
     unit.warnings = reader.diagnostics.iter().filter(|d| !d.is_error()).map(Diagnostic::to_string).collect();
     unit.load = load_state(&reader.diagnostics);
@@ -67,14 +68,19 @@ struct Reader<'a> {
     context: &'a ParseContext<'a>,
     draft: Draft,
     diagnostics: Vec<Diagnostic>,
+    /// How many warnings and errors were found, those that are not told too.
+    counts: [usize; 2],
 }
 
 impl Reader<'_> {
     fn files(&mut self, files: &[Arc<SourceFile>]) {
         for file in files {
             let first = self.diagnostics.len();
-            let (found, problems) = toml_front::read(file);
-            self.diagnostics.extend(problems);
+            let (found, problems) = match file.syntax() {
+                Syntax::Toml => toml_front::read(file),
+                Syntax::Systemd => ini_front::read(file),
+            };
+            problems.into_iter().for_each(|problem| self.tell(problem));
             self.file(file, &found);
             self.diagnostics[first..].sort_by_key(|diagnostic| diagnostic.span.start);
         }
@@ -98,94 +104,151 @@ impl Reader<'_> {
         for assignment in &found.assignments {
             let section = sections.get(assignment.section.as_str()).copied().flatten();
             if let Some(section) = section
-                && let Some(setting) = self.setting(section, assignment)
+                && let Some((section, setting)) = self.setting(section, assignment)
             {
                 self.apply(section, setting, assignment);
             }
         }
     }
 
-    /// The section of this name, if the unit may have it; `X-` sections are for other programs.
+    /// The section of this name, if the unit may have it; `X-` sections are for other programs. Files in systemd's
+    /// syntax are often written by others: what is not known there is left out with a warning, as systemd does.
     fn section(&mut self, file: &Arc<SourceFile>, name: &Name) -> Option<Section> {
         let text = name.text.as_str();
         if text.starts_with("X-") {
             return None;
         }
         let unit_type = self.name.unit_type();
-        let Some(section) = Section::from_name(text) else {
-            if self.diagnostics.len() >= MAX_ERRORS {
-                return None;
+        let (message, help) = match Section::from_name(text) {
+            Some(section) if section.fits(unit_type) => {
+                let place = Place { source: Arc::clone(file), span: name.span.clone() };
+                self.draft.saw_section(section, place);
+                return Some(section);
             }
-            let fitting = Section::ALL.into_iter().filter(|section| section.fits(unit_type));
-            let near = nearest(text, fitting.clone().map(Section::as_str));
-            let all: Vec<String> = fitting.map(|section| format!("[{}]", section.as_str())).collect();
-            let help = near.map_or_else(
-                || format!("a {unit_type} has {}", all.join(" ")),
-                |near| format!("did you mean [{near}]?"),
-            );
-            let message = format!("there is no section [{text}]");
-            self.diagnostics.push(Diagnostic::error(file, name.span.clone(), message).with_help(help));
-            return None;
+            Some(_) => (
+                format!("[{text}] has no place in a {unit_type}"),
+                format!("{} is a {unit_type} by its name", self.name),
+            ),
+            None if schema::systemd_has_section(text) => (
+                format!("[{text}]: not supported: agentd has no units of that type"),
+                "leave it to the machine's own set-up".to_owned(),
+            ),
+            None => (format!("there is no section [{text}]"), self.sections_near(text, file.syntax())),
         };
-        if !section.fits(unit_type) {
-            let message = format!("[{text}] has no place in a {unit_type}");
-            let help = format!("{} is a {unit_type} by its name", self.name);
-            self.diagnostics.push(Diagnostic::error(file, name.span.clone(), message).with_help(help));
-            return None;
-        }
-        self.draft.saw_section(section, Place { source: Arc::clone(file), span: name.span.clone() });
-        Some(section)
+        let finding = Diagnostic::error(file, name.span.clone(), message).with_help(help);
+        self.tell(lenient(file, finding));
+        None
     }
 
-    /// The key of this name; one that there is not is told with what was meant.
-    fn setting(&mut self, section: Section, assignment: &Assignment) -> Option<&'static Setting> {
+    /// What was meant by a section that there is not.
+    fn sections_near(&self, text: &str, syntax: Syntax) -> String {
+        let unit_type = self.name.unit_type();
+        let fitting = Section::ALL.into_iter().filter(|section| section.fits(unit_type));
+        if self.is_full(syntax) {
+            return String::new(); // Not told, and looking for what was meant takes time.
+        }
+        match nearest(text, fitting.clone().map(Section::as_str)) {
+            Some(near) => format!("did you mean [{near}]?"),
+            None => {
+                let all: Vec<String> = fitting.map(|section| format!("[{}]", section.as_str())).collect();
+                format!("a {unit_type} has {}", all.join(" "))
+            }
+        }
+    }
+
+    /// The key of this name, under its present name and section; one that there is not is told with what was meant.
+    fn setting(&mut self, section: Section, assignment: &Assignment) -> Option<(Section, &'static Setting)> {
         let key = assignment.key.text.as_str();
         if key.starts_with("X-") {
             return None;
         }
-        if section.setting(key).is_none() && self.diagnostics.len() >= MAX_ERRORS {
-            return None; // Not told, and looking for what was meant takes time.
-        }
-        let in_section = section.as_str();
-        let problem = match section.setting(key) {
-            Some(setting) if assignment.source.origin() == Origin::Control && !setting.limit => {
-                Diagnostic::error(
-                    &assignment.source,
-                    assignment.key.span.clone(),
-                    format!("[{in_section}] {key}: a file below control/ may set resource limits alone"),
-                )
-                .with_help("write a drop-in below /etc/agentd/units and sign it".to_owned())
+        let source = &assignment.source;
+        let foreign = source.syntax() == Syntax::Systemd;
+        let (home, name) = schema::renamed(section, key).filter(|_| foreign).unwrap_or((section, key));
+        let finding = match home.setting(name) {
+            Some(setting) if source.origin() == Origin::Control && !setting.limit => {
+                let message = format!(
+                    "[{}] {key}: a file below control/ may set resource limits alone",
+                    section.as_str()
+                );
+                Diagnostic::error(source, assignment.key.span.clone(), message)
+                    .with_help("write a drop-in below /etc/agentd/units and sign it".to_owned())
             }
-            Some(setting) => return Some(setting),
+            Some(setting) => return Some((home, setting)),
+            None if self.is_full(source.syntax()) => return None, // Not told, and looking for what was meant takes time.
             None => {
-                let (message, help) = match schema::home_of(key) {
-                    Some(home) => (
-                        format!("[{in_section}] {key}: belongs to [{home}]"),
-                        Some(format!("move it below [{home}]")),
-                    ),
-                    None => (
-                        format!("[{in_section}] has no setting {}", quote(key)),
-                        schema::suggestion(section, key),
-                    ),
-                };
-                Diagnostic::error(&assignment.source, assignment.key.span.clone(), message).with_help(help)
+                let (message, help) = missing(section, home, name, key);
+                let finding = Diagnostic::error(source, assignment.key.span.clone(), message).with_help(help);
+                lenient(source, finding)
             }
         };
-        self.diagnostics.push(problem);
+        self.tell(finding);
         None
     }
 
     fn apply(&mut self, section: Section, setting: &'static Setting, assignment: &Assignment) {
-        let mut cx = ApplyContext { unit: self.name, context: self.context, refused: Vec::new() };
-        schema::apply(setting, &assignment.value, &mut self.draft, &mut cx);
         let source = &assignment.source;
+        let mut cx = ApplyContext::new(self.name, self.context, &assignment.value);
+        schema::apply(setting, &assignment.value, &mut self.draft, &mut cx);
         let key = format!("[{}] {}", section.as_str(), setting.key);
-        for (span, refused) in cx.refused {
+        let ApplyContext { refused, warned, reset, .. } = cx;
+        for (span, refused) in refused {
             let message = format!("{key}: {}", refused.why);
-            self.diagnostics.push(Diagnostic::error(source, span, message).with_help(refused.help));
+            self.tell(Diagnostic::error(source, span, message).with_help(refused.help));
         }
-        let place = Place { source: Arc::clone(source), span: assignment.key.span.clone() };
-        self.draft.saw_key(section, setting.key, place);
+        for (span, warned) in warned {
+            let message = format!("{key}: {}", warned.why);
+            self.tell(Diagnostic::warning(source, span, message).with_help(warned.help));
+        }
+        if reset {
+            self.draft.forget_key(section, setting.key);
+        } else {
+            let place = Place { source: Arc::clone(source), span: assignment.key.span.clone() };
+            self.draft.saw_key(section, setting.key, place);
+        }
+    }
+
+    /// Whether so much unknown was found in a file of this syntax that no more of it is told.
+    fn is_full(&self, syntax: Syntax) -> bool {
+        self.counts[usize::from(syntax == Syntax::Toml)] >= MAX_ERRORS
+    }
+
+    /// Takes a finding, unless there are very many of its severity.
+    fn tell(&mut self, finding: Diagnostic) {
+        let count = &mut self.counts[usize::from(finding.is_error())];
+        *count += 1;
+        if *count <= MAX_ERRORS {
+            self.diagnostics.push(finding);
+        }
+    }
+}
+
+/// In systemd's syntax what is not known is a warning.
+fn lenient(source: &SourceFile, finding: Diagnostic) -> Diagnostic {
+    match source.syntax() {
+        Syntax::Toml => finding,
+        Syntax::Systemd => Diagnostic { severity: Severity::Warning, ..finding },
+    }
+}
+
+/// What to say of a key that the section does not have, and what was meant by it. `home` and `name` are what `key`
+/// stands for, if it is an old name.
+fn missing(section: Section, home: Section, name: &str, key: &str) -> (String, Option<String>) {
+    let in_section = section.as_str();
+    if let Some((home, name)) =
+        schema::renamed(section, key).filter(|(home, name)| home.setting(name).is_some())
+    {
+        let message = format!("[{in_section}] {key}: is the old name of {name}");
+        return (message, Some(format!("write {name} below [{}]", home.as_str())));
+    }
+    if let Some(known) = schema::known(home, name) {
+        return (format!("[{in_section}] {key}: not supported: {}", known.reason.as_str()), None);
+    }
+    match schema::home_of(key) {
+        Some(home) => {
+            (format!("[{in_section}] {key}: belongs to [{home}]"), Some(format!("move it below [{home}]")))
+        }
+        None => (format!("[{in_section}] has no setting {}", quote(key)), schema::suggestion(section, key)),
     }
 }
 
@@ -199,7 +262,11 @@ fn assemble(name: &UnitName, files: &[Arc<SourceFile>], draft: &mut Draft) -> Un
     unit.unit = draft_taken.unit;
     unit.install = draft_taken.install;
     unit.install.present = draft.section(Section::Install).is_some();
-    unit.enabled = unit.install.present && unit.install.enabled != Some(false) && !name.is_template();
+    // A unit in systemd's syntax follows systemd: no implied order, and links enable it.
+    let foreign = files.first().is_some_and(|file| file.syntax() == Syntax::Systemd);
+    unit.implicit_order = !foreign;
+    let by_itself = unit.install.enabled.unwrap_or(!foreign);
+    unit.enabled = unit.install.present && by_itself && !name.is_template();
     unit.body = match name.unit_type() {
         UnitType::Service => {
             let agent = draft.section(Section::Agent).map(|_| draft_taken.agent);

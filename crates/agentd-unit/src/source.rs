@@ -3,12 +3,26 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::name::UnitType;
+
 /// One file as it was read: where it lay and what it said. Places in it are byte ranges of `text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile {
     path: PathBuf,
     text: String,
     origin: Origin,
+    /// Where the bytes were no UTF-8 and the text has U+FFFD instead.
+    broken: Vec<usize>,
+}
+
+/// The language that a file is written in: its name tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Syntax {
+    /// TOML: `NAME.TYPE.toml`.
+    #[default]
+    Toml,
+    /// systemd.syntax(7): `NAME.TYPE`, and `*.conf` for drop-ins.
+    Systemd,
 }
 
 /// Who wrote a file, and so what it may say.
@@ -25,7 +39,39 @@ impl SourceFile {
     /// A file of the unit tiers.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
-        Self { path: path.into(), text: text.into(), origin: Origin::Unit }
+        Self { path: path.into(), text: text.into(), origin: Origin::Unit, broken: Vec::new() }
+    }
+
+    /// A file of the unit tiers from its bytes. Where they are no UTF-8 the text has U+FFFD, and reading the file finds
+    /// an error there.
+    #[must_use]
+    pub fn from_bytes(path: impl Into<PathBuf>, bytes: &[u8]) -> Self {
+        let (mut text, mut broken) = (String::with_capacity(bytes.len()), Vec::new());
+        for chunk in bytes.utf8_chunks() {
+            text.push_str(chunk.valid());
+            if !chunk.invalid().is_empty() {
+                broken.push(text.len());
+                text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        Self { broken, ..Self::new(path, text) }
+    }
+
+    /// The language of the file, told by its name: `.conf` and the types of units are systemd's.
+    #[must_use]
+    pub fn syntax(&self) -> Syntax {
+        let ending = self.path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        if ending == "conf" || UnitType::ALL.iter().any(|unit_type| unit_type.as_str() == ending) {
+            Syntax::Systemd
+        } else {
+            Syntax::Toml
+        }
+    }
+
+    /// The bytes of the text at which the file was no UTF-8, in order.
+    #[must_use]
+    pub fn broken(&self) -> &[usize] {
+        &self.broken
     }
 
     /// The same file with another writer.

@@ -104,6 +104,21 @@ impl SpecifierContext {
     /// # Errors
     /// An unknown specifier, a `%` at the end, and one whose value is not known.
     pub fn expand(&self, text: &str, unit: &UnitName) -> Result<String, Refused> {
+        match first_unknown(text) {
+            Some("%") => Err(Refused::of(text, "ends in a single %", "write %% for the character itself")),
+            Some(unknown) => {
+                let why = format!("has the unknown specifier {}", unknown.escape_debug());
+                Err(Refused::of(text, &why, "write %% for a percent sign"))
+            }
+            None => self.expand_known(text, unit),
+        }
+    }
+
+    /// The same, but what is no specifier stays as it stands, as systemd has it.
+    ///
+    /// # Errors
+    /// A specifier whose value is not known.
+    pub fn expand_known(&self, text: &str, unit: &UnitName) -> Result<String, Refused> {
         let mut expanded = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(percent) = rest.find('%') {
@@ -111,10 +126,11 @@ impl SpecifierContext {
             let mut after = rest[percent + 1..].chars();
             match after.next() {
                 Some('%') => expanded.push('%'),
-                Some(letter) => expanded.push_str(&self.value(letter, text, unit)?),
-                None => {
-                    return Err(Refused::of(text, "ends in a single %", "write %% for the character itself"));
+                Some(letter) if KNOWN.contains(letter) => {
+                    expanded.push_str(&self.value(letter, text, unit)?);
                 }
+                Some(letter) => expanded.extend(['%', letter]),
+                None => expanded.push('%'),
             }
             rest = after.as_str();
         }
@@ -157,10 +173,7 @@ impl SpecifierContext {
             'b' => &self.boot_id,
             'v' => &self.kernel_release,
             'a' => &self.architecture,
-            _ => {
-                let why = format!("has the unknown specifier %{}", letter.escape_debug());
-                return Err(Refused::of(text, &why, "write %% for a percent sign"));
-            }
+            _ => "",
         };
         if of_host.is_empty() {
             let why = format!("{} has %{letter}, whose value is not known on this machine", quote(text));
@@ -168,6 +181,24 @@ impl SpecifierContext {
         }
         Ok(of_host.to_owned())
     }
+}
+
+/// The letters that mean something behind a `%`.
+const KNOWN: &str = "nNpPiIjJftSCLETVhuUgGHlmbva";
+
+/// The first thing in a text that looks like a specifier and is none: `%` with its letter, or a `%` at the end.
+#[must_use]
+pub fn first_unknown(text: &str) -> Option<&str> {
+    let mut rest = text;
+    while let Some(percent) = rest.find('%') {
+        let after = &rest[percent + 1..];
+        match after.chars().next() {
+            Some(letter) if letter == '%' || KNOWN.contains(letter) => rest = &after[letter.len_utf8()..],
+            Some(letter) => return Some(&rest[percent..percent + 1 + letter.len_utf8()]),
+            None => return Some(&rest[percent..]),
+        }
+    }
+    None
 }
 
 /// What stands behind the last `-`.

@@ -33,6 +33,10 @@ pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments, Vec<Diagnostic>) {
     let bracketed = |name: &Name| source.text()[..name.span.start].trim_end().ends_with('[');
     found.sections.retain(|name| broken.is_empty() || bracketed(name));
     problems.extend(reader.problems.into_iter().filter(|problem| sound(&problem.span)));
+    problems.extend(source.broken().iter().take(MAX_ERRORS).map(|at| {
+        let help = "write the file as UTF-8 text".to_owned();
+        Diagnostic::error(source, *at..*at + 1, "the line is no UTF-8 text").with_help(help)
+    }));
     (found, problems)
 }
 
@@ -168,7 +172,7 @@ impl Reader<'_> {
                     .collect(),
             ),
         };
-        Some(Value { raw, span })
+        Some(Value { raw, span, line: None })
     }
 
     fn refuse(&mut self, span: Range<usize>, message: String, help: String) {

@@ -236,7 +236,8 @@ fn words_have_systemds_quotes_and_escapes() {
 
 fn command(line: &str) -> Vec<ExecCommand> {
     let expand = |text: &str| Ok(text.to_owned());
-    command::parse_line(line, &expand).unwrap_or_else(|error| panic!("{line}: {error}"))
+    command::parse_line(line, words::Escapes::Resolve, &expand)
+        .unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
 #[test]
@@ -257,7 +258,7 @@ fn command_lines_have_prefixes_and_separators() {
     assert_eq!(command("true")[0].program, "true");
     let expand = |text: &str| Ok(text.to_owned());
     for line in ["", ";", "-", "@/bin/a", "bin/a", "/bin/", ".", "+!/bin/a", "/bin/../a", "--/bin/a"] {
-        assert!(command::parse_line(line, &expand).is_err(), "{line:?}");
+        assert!(command::parse_line(line, words::Escapes::Resolve, &expand).is_err(), "{line:?}");
     }
 }
 

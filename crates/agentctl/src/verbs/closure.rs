@@ -36,7 +36,7 @@ const NONBLOCK: i32 = 0o4000;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClosureError {
     /// The path is no unit file's.
-    #[error("{} is no unit file; its name ends in .service.toml, .timer.toml, .target.toml …", .0.display())]
+    #[error("{} is no unit file; its name ends in .service.toml or .service, .timer.toml or .timer …", .0.display())]
     NotAUnitFile(PathBuf),
     /// A file cannot be read.
     #[error("{} cannot be read: {error}", path.display())]

@@ -30,6 +30,8 @@ pub(super) struct Pass<'a> {
     gate: &'a dyn Gate,
     /// By unit: the links that lead to it.
     aliases: BTreeMap<UnitName, Vec<UnitName>>,
+    /// The units that a folder of links pulls in.
+    linked: BTreeSet<&'a UnitName>,
     /// Each in the place where the set will keep it: nothing is moved or copied on the way there.
     pub(super) units: BTreeMap<UnitName, Arc<Unit>>,
     pub(super) problems: Vec<Problem>,
@@ -43,7 +45,9 @@ impl<'a> Pass<'a> {
                 aliases.entry(id).or_default().push(alias.clone());
             }
         }
-        Self { config, index, gate, aliases, units: BTreeMap::new(), problems: Vec::new() }
+        let counting = index.pulls.iter().filter(|(_, counts)| **counts);
+        let linked = counting.map(|((_, _, name), _)| name).collect();
+        Self { config, index, gate, aliases, linked, units: BTreeMap::new(), problems: Vec::new() }
     }
 
     /// Loads all that the index has, and what that names.
@@ -73,9 +77,16 @@ impl<'a> Pass<'a> {
         let ids: BTreeSet<UnitName> = self.units.keys().cloned().collect();
         for unit in self.units.values_mut().filter(|unit| unit.enabled) {
             let unit = Arc::make_mut(unit);
-            let wanted = unit.install.alias.iter().filter(|alias| !unit.aliases.contains(alias));
+            let instance = unit.name.instance().unwrap_or_default().to_owned();
+            // A template's other name, as its instance has it.
+            let of_instance = |alias: &UnitName| match alias.is_template() {
+                false => Some(alias.clone()),
+                true => UnitName::parse(&format!("{}@{instance}.{}", alias.prefix(), alias.unit_type())).ok(),
+            };
+            let wanted = unit.install.alias.iter().filter_map(of_instance);
+            let wanted: Vec<UnitName> = wanted.filter(|alias| !unit.aliases.contains(alias)).collect();
             let mut given = Vec::new();
-            for alias in wanted {
+            for alias in &wanted {
                 let in_use = ids.contains(alias) || self.index.units.contains_key(alias);
                 match taken.get(alias).or(in_use.then_some(alias)) {
                     Some(owner) => {
@@ -202,12 +213,18 @@ impl<'a> Pass<'a> {
         self.units.insert(timer.name.clone(), Arc::new(timer));
     }
 
-    /// Markers decide, the `/etc` ones before the `/run` ones; else `[Install]`. An instance that is there only
-    /// because something names it is not enabled by its template's `[Install]`.
+    /// Markers decide, the `/etc` ones before the `/run` ones; else `[Install]`, or for a file in systemd's syntax the
+    /// links to it. An instance that is there only because something names it is not enabled by its template's
+    /// `[Install]`.
     fn is_enabled(&self, name: &UnitName, file: &UnitName, unit: &Unit) -> bool {
         let marker = self.index.markers.get(name).or_else(|| self.index.markers.get(file));
         let by_itself = file.template().is_none() || self.index.units.contains_key(file);
-        let default = by_itself && unit.install.enabled != Some(false);
+        let is_linked = || self.linked.contains(name) || self.aliases.contains_key(name);
+        let default = match unit.install.enabled {
+            Some(enabled) => by_itself && enabled,
+            None if unit.implicit_order => by_itself,
+            None => is_linked(),
+        };
         unit.install.present && marker.copied().unwrap_or(default)
     }
 

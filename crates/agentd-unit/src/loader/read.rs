@@ -86,19 +86,10 @@ impl ReadFiles {
             Admission::Warned(warning) => Some(warning),
             Admission::Refused(why) => return failed(why),
         };
-        let mut sources = Vec::new();
-        for file in &self.files {
-            match std::str::from_utf8(&file.bytes) {
-                Ok(text) => {
-                    sources.push(Arc::new(SourceFile::new(&file.path, text).with_origin(file.origin)));
-                }
-                Err(error) => {
-                    let valid = &file.bytes[..error.valid_up_to()];
-                    let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-                    return failed(format!("{}:{line}: is no UTF-8 text", file.path.display()));
-                }
-            }
-        }
+        let source = |file: &ReadFile| {
+            Arc::new(SourceFile::from_bytes(&file.path, &file.bytes).with_origin(file.origin))
+        };
+        let sources: Vec<_> = self.files.iter().map(source).collect();
         let context = ParseContext { specifiers: &config.specifiers, zone: &config.zone };
         let parsed = parse_unit(name, &sources, &context);
         let (mut unit, mut timer) = (parsed.unit, parsed.timer);

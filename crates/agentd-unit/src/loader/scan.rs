@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::index::{DropIn, DropInState, Entry, Index, Pull, TierFolder};
 use crate::name::{UnitName, UnitType};
+use crate::schema::SYSTEMD_TYPES;
 use crate::search_path::TierKind;
 
 /// Takes in everything that one tier has. What a higher tier has stays.
@@ -54,12 +55,6 @@ fn sorted_entries(index: &mut Index, folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The syntax that a file's ending stands for.
-enum Syntax {
-    Toml,
-    Systemd,
-}
-
 fn entry(
     index: &mut Index,
     folder: &TierFolder<'_>,
@@ -82,39 +77,34 @@ fn entry(
             _ => {}
         }
     }
-    let (name, syntax) = match unit_of_file(file) {
-        Some(Ok(found)) => found,
+    let name = match unit_of_file(file) {
+        Some(Ok(name)) => name,
         Some(Err(why)) => return index.problem(path, format!("is not used: {why}")),
-        None => return,
+        None => {
+            let ending = file.rsplit('.').next().unwrap_or_default();
+            if SYSTEMD_TYPES.contains(&ending) {
+                index.problem(path, format!("is not used: agentd has no {ending} units"));
+            }
+            return;
+        }
     };
     let meta = match std::fs::symlink_metadata(path) {
         Ok(meta) => meta,
         Err(error) => return index.problem(path, format!("cannot be read: {error}")),
     };
-    let entry = classify(index, folder, path, &name, &meta, &syntax);
+    let entry = classify(index, folder, path, &name, &meta);
     units.entry(name).or_default().push((path.to_owned(), entry));
 }
 
-/// The unit that a file's name stands for; `None`: no unit file, and none of our business.
-fn unit_of_file(file: &str) -> Option<Result<(UnitName, Syntax), String>> {
-    if let Some(name) = file.strip_suffix(".toml") {
-        return Some(
-            UnitName::parse(name).map(|name| (name, Syntax::Toml)).map_err(|error| error.to_string()),
-        );
-    }
-    let known = UnitType::ALL.iter().any(|unit_type| file.ends_with(&format!(".{unit_type}")));
-    known
-        .then(|| UnitName::parse(file).map(|name| (name, Syntax::Systemd)).map_err(|error| error.to_string()))
+/// The unit that a file's name stands for, in TOML (`web.service.toml`) or in systemd's syntax (`web.service`);
+/// `None`: no unit file, and none of our business.
+fn unit_of_file(file: &str) -> Option<Result<UnitName, String>> {
+    let in_systemds = UnitType::ALL.iter().any(|unit_type| file.ends_with(&format!(".{unit_type}")));
+    let name = file.strip_suffix(".toml").or(in_systemds.then_some(file))?;
+    Some(UnitName::parse(name).map_err(|error| error.to_string()))
 }
 
-fn classify(
-    index: &Index,
-    folder: &TierFolder<'_>,
-    path: &Path,
-    name: &UnitName,
-    meta: &Metadata,
-    syntax: &Syntax,
-) -> Entry {
+fn classify(index: &Index, folder: &TierFolder<'_>, path: &Path, name: &UnitName, meta: &Metadata) -> Entry {
     let path = path.to_owned();
     if meta.is_symlink() {
         return match link(index, folder, &path, name) {
@@ -130,14 +120,8 @@ fn classify(
             .to_owned();
         return Entry::Bad { path, why };
     }
-    match syntax {
-        // A FIFO or a folder of a unit's name is found out when it is opened.
-        Syntax::Toml => Entry::File(path),
-        Syntax::Systemd => {
-            let why = format!("systemd's own syntax is not read yet: write the unit as {name}.toml");
-            Entry::Bad { path, why }
-        }
-    }
+    // A FIFO or a folder of a unit's name is found out when it is opened.
+    Entry::File(path)
 }
 
 /// What a link under a unit's name means. It is read, not followed.
@@ -158,7 +142,7 @@ fn link(index: &Index, folder: &TierFolder<'_>, path: &Path, name: &UnitName) ->
     }
     let file = target.file_name().and_then(|file| file.to_str()).unwrap_or_default();
     let target_name = match unit_of_file(file) {
-        Some(Ok((target_name, _))) => target_name,
+        Some(Ok(target_name)) => target_name,
         _ => return Err(format!("links to {shown}, which is no unit file")),
     };
     if target_name == *name {
@@ -255,22 +239,19 @@ fn drop_in(index: &mut Index, folder: &TierFolder<'_>, path: &Path, stem: &str) 
     if file.starts_with('.') {
         return;
     }
-    let state = if file.ends_with(".conf") {
-        DropInState::Bad("systemd's own syntax is not read yet: write the drop-in as a .toml file".to_owned())
-    } else if !file.ends_with(".toml") {
+    if !file.ends_with(".toml") && !file.ends_with(".conf") {
         return;
-    } else {
-        match std::fs::symlink_metadata(path) {
-            Ok(meta) if meta.is_symlink() => match std::fs::read_link(path) {
-                Ok(target) if target == Path::new("/dev/null") => DropInState::Mask,
-                _ => DropInState::Bad(
-                    "is a link; copy the file, or link to /dev/null to take it away".to_owned(),
-                ),
-            },
-            Ok(meta) if meta.is_file() && meta.len() == 0 => DropInState::Mask,
-            Ok(_) => DropInState::File,
-            Err(error) => DropInState::Bad(format!("cannot be read: {error}")),
-        }
+    }
+    let state = match std::fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_symlink() => match std::fs::read_link(path) {
+            Ok(target) if target == Path::new("/dev/null") => DropInState::Mask,
+            _ => {
+                DropInState::Bad("is a link; copy the file, or link to /dev/null to take it away".to_owned())
+            }
+        },
+        Ok(meta) if meta.is_file() && meta.len() == 0 => DropInState::Mask,
+        Ok(_) => DropInState::File,
+        Err(error) => DropInState::Bad(format!("cannot be read: {error}")),
     };
     let drop_in = DropIn { path: path.to_owned(), kind: folder.kind, state };
     index.add_drop_in(stem, file, drop_in);

@@ -1,16 +1,21 @@
 //! Applying one value to its field. Every refusal carries the place of the part that is wrong.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
 use super::fields::{capabilities, choice, commands, environment, module, working_directory};
+use super::slot::Field;
 use super::triggers::{calendars, crons, finite_span, spans_of_timer};
-use super::{Setting, Slot};
+use super::{SYSTEMD_TYPES, Setting, Slot};
 use crate::assignment::{Raw, Value};
+use crate::diagnostic::quote;
 use crate::draft::Draft;
 use crate::name::{UnitName, UnitType};
 use crate::parse::ParseContext;
+use crate::specifier;
 use crate::toml_front::MAX_ERRORS;
+use crate::values::words::Escapes;
 use crate::values::{self, Refused};
 
 /// What applying needs to know, and where it puts what is wrong.
@@ -19,19 +24,47 @@ pub(crate) struct ApplyContext<'a> {
     pub(crate) unit: &'a UnitName,
     /// The values of the other specifiers, and the time zone.
     pub(crate) context: &'a ParseContext<'a>,
+    /// Whether the value stands in systemd's syntax: what systemd lets pass is a warning then.
+    pub(crate) foreign: bool,
     /// What was refused, with its place.
     pub(crate) refused: Vec<(Range<usize>, Refused)>,
+    /// What is left out or taken as it is, with its place.
+    pub(crate) warned: Vec<(Range<usize>, Refused)>,
+    /// Whether the value was empty and the setting is what it is by default again.
+    pub(crate) reset: bool,
 }
 
-impl ApplyContext<'_> {
+impl<'a> ApplyContext<'a> {
+    /// For one value.
+    pub(crate) fn new(unit: &'a UnitName, context: &'a ParseContext<'a>, value: &Value) -> Self {
+        let foreign = value.is_line();
+        Self { unit, context, foreign, refused: Vec::new(), warned: Vec::new(), reset: false }
+    }
+
     pub(super) fn refuse(&mut self, span: &Range<usize>, refused: Refused) {
         if self.refused.len() < MAX_ERRORS {
             self.refused.push((span.clone(), refused));
         }
     }
 
-    pub(super) fn expand(&self, text: &str) -> Result<String, Refused> {
-        self.context.specifiers.expand(text, self.unit)
+    pub(super) fn warn(&mut self, span: &Range<usize>, warned: Refused) {
+        if self.warned.len() < MAX_ERRORS {
+            self.warned.push((span.clone(), warned));
+        }
+    }
+
+    /// The text with its specifiers resolved. In systemd's syntax what is no specifier stays as it stands, with a
+    /// warning.
+    pub(super) fn expand(&mut self, text: &str, span: &Range<usize>) -> Result<String, Refused> {
+        if !self.foreign {
+            return self.context.specifiers.expand(text, self.unit);
+        }
+        if let Some(specifier) = specifier::first_unknown(text) {
+            let why =
+                format!("{} has the unknown specifier {specifier}, which is left as it is", quote(text));
+            self.warn(span, Refused::with_help(why, "write %% for a percent sign"));
+        }
+        self.context.specifiers.expand_known(text, self.unit)
     }
 
     /// The text of a scalar; a shape that cannot be one is refused.
@@ -46,7 +79,7 @@ impl ApplyContext<'_> {
     /// A string, its specifiers resolved.
     pub(super) fn text(&mut self, value: &Value, wanted: &str) -> Option<String> {
         let Raw::Text(text) = &value.raw else { return self.wrong_shape(value, wanted) };
-        match self.expand(text) {
+        match self.expand(text, &value.span) {
             Ok(text) => Some(text),
             Err(refused) => {
                 self.refuse(&value.span, refused);
@@ -90,6 +123,7 @@ impl ApplyContext<'_> {
     /// The words of a list: its strings, or a string's words. `None` resets: an empty list or string.
     pub(super) fn words(&mut self, value: &Value, wanted: &str) -> Option<Vec<(Range<usize>, String)>> {
         let parts: Vec<&Value> = match &value.raw {
+            Raw::Text(text) if value.is_line() => return self.words_of_line(value, text),
             Raw::Text(_) => vec![value],
             Raw::List(list) => list.iter().collect(),
             _ => return self.wrong_shape(value, wanted),
@@ -103,6 +137,18 @@ impl ApplyContext<'_> {
             } else {
                 words.push((part.span.clone(), text));
             }
+        }
+        Some(words)
+    }
+
+    /// The words of a line: quotes keep one together and go, escapes stay, then specifiers are resolved.
+    fn words_of_line(&mut self, value: &Value, text: &str) -> Option<Vec<(Range<usize>, String)>> {
+        let split = values::words::split_with(text, Escapes::Retain);
+        let mut words = Vec::new();
+        for word in self.take(&value.span, split)? {
+            let place = value.place(&word.span);
+            let expanded = self.expand(&word.text, &place);
+            words.extend(self.take(&place, expanded).map(|word| (place, word)));
         }
         Some(words)
     }
@@ -120,6 +166,10 @@ pub(super) fn resets(value: &Value) -> bool {
 
 /// Applies one assignment: lists append and an empty one resets, all else replaces.
 pub(crate) fn apply(setting: &Setting, value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+    if cx.foreign && resets(value) && restore(&setting.slot, draft) {
+        cx.reset = true;
+        return;
+    }
     match &setting.slot {
         Slot::Text(field) => set(field(draft), cx.text(value, "a string").map(Some)),
         Slot::Texts(field) => {
@@ -128,7 +178,8 @@ pub(crate) fn apply(setting: &Setting, value: &Value, draft: &mut Draft, cx: &mu
         Slot::Bool(field) => set(field(draft), boolean(value, cx)),
         Slot::MaybeBool(field) => set(field(draft), boolean(value, cx).map(Some)),
         Slot::Count(field) => set(field(draft), cx.parse(value, "a whole number", count)),
-        Slot::Units(field) => units(field(draft), value, cx),
+        Slot::Units(field) => units(field(draft), value, cx, Templates::Instantiate),
+        Slot::Names(field) => units(field(draft), value, cx, Templates::Keep),
         Slot::UnitName(field) => {
             set(field(draft), cx.parse_text(value, "a unit's name", unit_name).map(Some))
         }
@@ -166,6 +217,34 @@ pub(crate) fn apply(setting: &Setting, value: &Value, draft: &mut Draft, cx: &mu
         Slot::Crons => crons(value, &mut draft.timer, cx),
         Slot::Capabilities(field) => capabilities(field(draft), value, cx),
     }
+}
+
+/// Makes a scalar what it is by default, as an empty value does in systemd's syntax; whether the slot is one. Lists
+/// know themselves what an empty value means.
+fn restore(slot: &Slot, draft: &mut Draft) -> bool {
+    fn default<T>(field: Field<T>, draft: &mut Draft) {
+        std::mem::swap(field(draft), field(&mut Draft::default()));
+    }
+    match slot {
+        Slot::Text(field) | Slot::Principal(field) => default(*field, draft),
+        Slot::Bool(field) => default(*field, draft),
+        Slot::MaybeBool(field) => default(*field, draft),
+        Slot::Count(field) => default(*field, draft),
+        Slot::UnitName(field) | Slot::Slice(field) => default(*field, draft),
+        Slot::Span(field) => default(*field, draft),
+        Slot::Timeout(field) => default(*field, draft),
+        Slot::Signal(field) => default(*field, draft),
+        Slot::Path(field) => default(*field, draft),
+        Slot::Memory(field) => default(*field, draft),
+        Slot::Tasks(field) => default(*field, draft),
+        Slot::CpuQuota(field) => default(*field, draft),
+        Slot::WorkingDirectory => {
+            default(|draft| &mut draft.service.working_directory, draft);
+            default(|draft| &mut draft.service.working_directory_optional, draft);
+        }
+        _ => return false,
+    }
+    true
 }
 
 pub(super) fn set<T>(field: &mut T, value: Option<T>) {
@@ -219,22 +298,23 @@ fn signal(text: &str) -> Result<crate::signal::Signal, Refused> {
 }
 
 fn unit_name(text: &str) -> Result<UnitName, Refused> {
+    let name = unit_or_template(text)?;
+    if name.is_template() {
+        let example = format!("{}@1.{}", name.prefix(), name.unit_type());
+        let help = format!("name an instance such as {example}");
+        return Err(Refused::of(text, "is a template, which never runs", &help));
+    }
+    Ok(name)
+}
+
+fn unit_or_template(text: &str) -> Result<UnitName, Refused> {
     if let Some(name) = text.strip_suffix(".toml").and_then(|name| UnitName::parse(name).ok()) {
         return Err(Refused::of(text, "is a file's name", &format!("the unit is called {name}")));
     }
-    let name = UnitName::parse(text).map_err(|error| {
+    UnitName::parse(text).map_err(|error| {
         let with_service = UnitName::parse(&format!("{text}.service")).ok().filter(|_| !text.contains('.'));
         Refused { why: error.to_string(), help: with_service.map(|name| format!("did you mean '{name}'?")) }
-    })?;
-    if name.is_template() {
-        let example = format!("{}@1.{}", name.prefix(), name.unit_type());
-        return Err(Refused::of(
-            text,
-            "is a template, which never runs",
-            &format!("name an instance such as {example}"),
-        ));
-    }
-    Ok(name)
+    })
 }
 
 fn slice(text: &str) -> Result<UnitName, Refused> {
@@ -244,12 +324,36 @@ fn slice(text: &str) -> Result<UnitName, Refused> {
     })
 }
 
-fn units(field: &mut std::collections::BTreeSet<UnitName>, value: &Value, cx: &mut ApplyContext<'_>) {
+/// What a template among units stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Templates {
+    /// In systemd's syntax its instance of the unit's own instance, else of its prefix; in TOML it is refused.
+    Instantiate,
+    /// Itself.
+    Keep,
+}
+
+fn units(field: &mut BTreeSet<UnitName>, value: &Value, cx: &mut ApplyContext<'_>, templates: Templates) {
     if resets(value) {
         field.clear();
         return;
     }
     for (span, word) in cx.words(value, "a list of units").unwrap_or_default() {
-        field.extend(cx.take(&span, unit_name(&word)));
+        let ending = word.rsplit('.').next().unwrap_or_default();
+        if cx.foreign && SYSTEMD_TYPES.contains(&ending) {
+            let why = format!("{} is left out: not supported: agentd has no {ending} units", quote(&word));
+            cx.warn(&span, Refused::new(why));
+            continue;
+        }
+        let name = match templates {
+            Templates::Keep => unit_or_template(&word),
+            Templates::Instantiate if cx.foreign => unit_or_template(&word).and_then(|name| {
+                let own = cx.unit.instance().unwrap_or_else(|| cx.unit.prefix());
+                let instance = || format!("{}@{own}.{}", name.prefix(), name.unit_type());
+                if name.is_template() { unit_name(&instance()) } else { Ok(name) }
+            }),
+            Templates::Instantiate => unit_name(&word),
+        };
+        field.extend(cx.take(&span, name));
     }
 }

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use super::apply::{ApplyContext, resets, set};
 use crate::assignment::{Raw, Value};
-use crate::diagnostic::nearest;
+use crate::diagnostic::{nearest, quote};
 use crate::draft::Draft;
-use crate::exec::ExecKind;
+use crate::exec::{ExecCommand, ExecKind};
+use crate::specifier;
+use crate::values::words::Escapes;
 use crate::values::{self, Refused};
 
 pub(super) fn choice(
@@ -33,46 +35,66 @@ pub(super) fn choice(
 }
 
 pub(super) fn commands(kind: ExecKind, value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
-    let expand = |text: &str| cx.context.specifiers.expand(text, cx.unit);
-    let mut refused = Vec::new();
-    let mut found = Vec::new();
-    let mut keep = |span: &Range<usize>, result: Result<Vec<_>, Refused>| match result {
-        Ok(mut commands) => found.append(&mut commands),
-        Err(why) => refused.push((span.clone(), why)),
-    };
-    let argv = |list: &[Value]| -> Option<Vec<String>> {
-        list.iter()
-            .map(|item| if let Raw::Text(text) = &item.raw { Some(text.clone()) } else { None })
-            .collect()
-    };
-    let one = |list: &[Value]| match argv(list) {
-        Some(argv) => values::command::parse_argv(&argv, &expand).map(|command| vec![command]),
-        None => Err(Refused::with_help(
-            "wants a list of strings",
-            "write [\"/bin/a\", \"b\"], or a list of such lists",
-        )),
-    };
     match &value.raw {
-        _ if resets(value) => {
-            draft.service.commands_mut(kind).clear();
-            return;
+        _ if resets(value) => draft.service.commands_mut(kind).clear(),
+        Raw::Text(text) => {
+            let found = command_line(value, text, cx);
+            draft.service.commands_mut(kind).extend(found);
         }
-        Raw::Text(text) => keep(&value.span, values::command::parse_line(text, &expand)),
         Raw::List(list) if list.iter().all(|item| matches!(item.raw, Raw::List(_))) => {
             for item in list {
                 if let Raw::List(words) = &item.raw {
-                    keep(&item.span, one(words));
+                    let command = one_command(words, cx);
+                    draft.service.commands_mut(kind).extend(cx.take(&item.span, command));
                 }
             }
         }
-        Raw::List(list) => keep(&value.span, one(list)),
-        _ => {
-            cx.wrong_shape::<()>(value, "a command: a list of strings");
-            return;
+        Raw::List(list) => {
+            let command = one_command(list, cx);
+            draft.service.commands_mut(kind).extend(cx.take(&value.span, command));
+        }
+        _ => set(&mut (), cx.wrong_shape(value, "a command: a list of strings")),
+    }
+}
+
+/// A command that is written as a list of its words.
+fn one_command(list: &[Value], cx: &ApplyContext<'_>) -> Result<ExecCommand, Refused> {
+    let word = |item: &Value| if let Raw::Text(text) = &item.raw { Some(text.clone()) } else { None };
+    let Some(argv) = list.iter().map(word).collect::<Option<Vec<String>>>() else {
+        let help = "write [\"/bin/a\", \"b\"], or a list of such lists";
+        return Err(Refused::with_help("wants a list of strings", help));
+    };
+    values::command::parse_argv(&argv, &|text| cx.context.specifiers.expand(text, cx.unit))
+}
+
+/// The commands of a line in systemd's quoting. In systemd's syntax an unknown escape or specifier stays as it stands,
+/// with a warning.
+fn command_line(value: &Value, text: &str, cx: &mut ApplyContext<'_>) -> Vec<ExecCommand> {
+    let (unit, specifiers, foreign) = (cx.unit, cx.context.specifiers, cx.foreign);
+    let expand = |text: &str| match foreign {
+        true => specifiers.expand_known(text, unit),
+        false => specifiers.expand(text, unit),
+    };
+    let escapes = if foreign { Escapes::Relaxed } else { Escapes::Resolve };
+    let parsed = values::command::parse_line(text, escapes, &expand);
+    let unknown = |what: &str, help: &str| {
+        Refused::with_help(format!("{what} means nothing and is left as it is"), help)
+    };
+    if foreign && parsed.is_ok() {
+        if let Some(escape) = values::words::unknown_escape(text) {
+            cx.warn(
+                &value.span,
+                unknown(&format!("the escape {}", quote(escape)), "write \\\\ for a backslash"),
+            );
+        }
+        if let Some(specifier) = specifier::first_unknown(text) {
+            cx.warn(
+                &value.span,
+                unknown(&format!("the specifier {specifier}"), "write %% for a percent sign"),
+            );
         }
     }
-    cx.refused.append(&mut refused);
-    draft.service.commands_mut(kind).append(&mut found);
+    cx.take(&value.span, parsed).unwrap_or_default()
 }
 
 pub(super) fn environment(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
@@ -96,13 +118,13 @@ pub(super) fn environment(value: &Value, draft: &mut Draft, cx: &mut ApplyContex
         Raw::Text(text) => {
             let words = values::words::split(text);
             for word in cx.take(&value.span, words).unwrap_or_default() {
-                variable(value, &word.text, draft, cx);
+                variable(&value.place(&word.span), &word.text, draft, cx);
             }
         }
         Raw::List(list) => {
             for item in list {
                 match &item.raw {
-                    Raw::Text(text) => variable(item, text, draft, cx),
+                    Raw::Text(text) => variable(&item.span, text, draft, cx),
                     _ => set(&mut (), cx.wrong_shape(item, "a string \"NAME=value\"")),
                 }
             }
@@ -111,9 +133,9 @@ pub(super) fn environment(value: &Value, draft: &mut Draft, cx: &mut ApplyContex
     }
 }
 
-fn variable(place: &Value, text: &str, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
-    let expanded = cx.expand(text).and_then(|text| values::environment::assignment(&text));
-    draft.service.environment.extend(cx.take(&place.span, expanded));
+fn variable(place: &Range<usize>, text: &str, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+    let expanded = cx.expand(text, place).and_then(|text| values::environment::assignment(&text));
+    draft.service.environment.extend(cx.take(place, expanded));
 }
 
 pub(super) fn working_directory(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {

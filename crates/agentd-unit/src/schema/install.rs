@@ -7,7 +7,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::new("WantedBy", Slot::Units(|d| &mut d.install.wanted_by), "These units want this one."),
     Setting::new("RequiredBy", Slot::Units(|d| &mut d.install.required_by), "These units require this one."),
     Setting::new("UpheldBy", Slot::Units(|d| &mut d.install.upheld_by), "These units uphold this one."),
-    Setting::new("Alias", Slot::Units(|d| &mut d.install.alias), "Other names of this unit."),
+    Setting::new("Alias", Slot::Names(|d| &mut d.install.alias), "Other names of this unit."),
     Setting::new(
         "Enabled",
         Slot::MaybeBool(|d| &mut d.install.enabled),

@@ -6,12 +6,14 @@ mod fields;
 mod install;
 mod service;
 mod slot;
+mod systemd;
 mod timer;
 mod triggers;
 mod unit;
 
 pub(crate) use apply::{ApplyContext, apply};
 pub(crate) use slot::Slot;
+pub(crate) use systemd::{TYPES as SYSTEMD_TYPES, has_section as systemd_has_section, known, renamed};
 
 use crate::name::UnitType;
 
@@ -26,13 +28,28 @@ pub enum Section {
     Agent,
     /// `[Timer]`: timers, and services that bring their own.
     Timer,
+    /// `[Socket]`: sockets.
+    Socket,
+    /// `[Path]`: paths.
+    Path,
+    /// `[Slice]`: slices.
+    Slice,
     /// `[Install]`: every unit.
     Install,
 }
 
 impl Section {
     /// All, in the order in which files have them.
-    pub const ALL: [Self; 5] = [Self::Unit, Self::Service, Self::Agent, Self::Timer, Self::Install];
+    pub const ALL: [Self; 8] = [
+        Self::Unit,
+        Self::Service,
+        Self::Agent,
+        Self::Timer,
+        Self::Socket,
+        Self::Path,
+        Self::Slice,
+        Self::Install,
+    ];
 
     /// The name between the brackets.
     #[must_use]
@@ -42,6 +59,9 @@ impl Section {
             Self::Service => "Service",
             Self::Agent => "Agent",
             Self::Timer => "Timer",
+            Self::Socket => "Socket",
+            Self::Path => "Path",
+            Self::Slice => "Slice",
             Self::Install => "Install",
         }
     }
@@ -59,6 +79,9 @@ impl Section {
             Self::Unit | Self::Install => true,
             Self::Service | Self::Agent => matches!(unit_type, UnitType::Service),
             Self::Timer => matches!(unit_type, UnitType::Timer | UnitType::Service),
+            Self::Socket => matches!(unit_type, UnitType::Socket),
+            Self::Path => matches!(unit_type, UnitType::Path),
+            Self::Slice => matches!(unit_type, UnitType::Slice),
         }
     }
 
@@ -70,6 +93,7 @@ impl Section {
             Self::Service => service::SETTINGS,
             Self::Agent => agent::SETTINGS,
             Self::Timer => timer::SETTINGS,
+            Self::Socket | Self::Path | Self::Slice => &[],
             Self::Install => install::SETTINGS,
         }
     }

@@ -27,6 +27,8 @@ pub(crate) enum Slot {
     Count(Field<u32>),
     /// Names of units.
     Units(Field<BTreeSet<UnitName>>),
+    /// Names of units or templates.
+    Names(Field<BTreeSet<UnitName>>),
     /// The name of one unit.
     UnitName(Field<Option<UnitName>>),
     /// The name of a slice.
@@ -83,6 +85,7 @@ impl Slot {
             Self::Bool(_) | Self::MaybeBool(_) => "boolean",
             Self::Count(_) => "whole number",
             Self::Units(_) => "list of units",
+            Self::Names(_) => "list of units or templates",
             Self::UnitName(_) => "unit",
             Self::Slice(_) => "slice",
             Self::Span(_) => "span of time",

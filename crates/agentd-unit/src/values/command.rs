@@ -12,8 +12,12 @@ const HELP: &str = "write ExecStart = [\"/usr/bin/program\", \"argument\"]";
 ///
 /// # Errors
 /// Broken quoting or escapes, no command at all, a program that is neither absolute nor a bare name.
-pub fn parse_line(text: &str, expand: Expand<'_>) -> Result<Vec<ExecCommand>, Refused> {
-    let words = words::split(text)?;
+pub fn parse_line(
+    text: &str,
+    escapes: words::Escapes,
+    expand: Expand<'_>,
+) -> Result<Vec<ExecCommand>, Refused> {
+    let words = words::split_with(text, escapes)?;
     let parts = words.split(|word| word.plain && word.text == ";");
     let mut commands = Vec::new();
     for part in parts.filter(|part| !part.is_empty()) {
@@ -67,6 +71,11 @@ fn prefixes<'t>(first: &'t str, command: &mut ExecCommand) -> Result<(&'t str, b
             Some('@') => std::mem::replace(&mut separate_argv0, true),
             Some(':') => !std::mem::replace(&mut command.expand_environment, false),
             Some('+') => std::mem::replace(&mut command.full_privileges, true),
+            // `!!` is `!` for kernels without ambient capabilities, which agentd does not run on.
+            Some('!') if rest.starts_with("!!") => {
+                rest = &rest[1..];
+                false
+            }
             Some('!') => std::mem::replace(&mut command.no_setuid, true),
             _ => break,
         };

@@ -1,8 +1,7 @@
 //! Splitting text into words with systemd's quotes and escapes, systemd.syntax(7) "QUOTING" and systemd.service(5)
 //! "COMMAND LINES".
 
-use std::iter::Peekable;
-use std::str::Chars;
+use std::ops::Range;
 
 use super::Refused;
 
@@ -13,6 +12,19 @@ pub struct Word {
     pub text: String,
     /// Whether it was written plainly: no quote, no escape. Only a plain `;` separates commands.
     pub plain: bool,
+    /// Where it stands in the text, its quotes included.
+    pub span: Range<usize>,
+}
+
+/// What is made of a backslash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Escapes {
+    /// It begins an escape, and an unknown one is an error.
+    Resolve,
+    /// It begins an escape; an unknown one stays as it is, as systemd takes command lines.
+    Relaxed,
+    /// It is a character like any other, as in names of units (`a\x2db.service`).
+    Retain,
 }
 
 /// All words of a text. Quotes may stand anywhere in a word and keep what is between them together; escapes work
@@ -21,114 +33,174 @@ pub struct Word {
 /// # Errors
 /// An unbalanced quote, a backslash at the end, an unknown escape, and an escape that makes no character.
 pub fn split(text: &str) -> Result<Vec<Word>, Refused> {
+    split_with(text, Escapes::Resolve)
+}
+
+/// All words of a text, with a choice of what a backslash means.
+///
+/// # Errors
+/// An unbalanced quote; with [`Escapes::Resolve`] also an escape that is none; and one that makes no character.
+pub fn split_with(text: &str, escapes: Escapes) -> Result<Vec<Word>, Refused> {
+    let mut cursor = Cursor { text, at: 0, escapes };
     let mut words = Vec::new();
-    let mut chars = text.chars().peekable();
     loop {
-        while chars.next_if(|c| c.is_ascii_whitespace()).is_some() {}
-        if chars.peek().is_none() {
+        while cursor.next_if(|c| c.is_ascii_whitespace()).is_some() {}
+        if cursor.peek().is_none() {
             return Ok(words);
         }
-        words.push(word(text, &mut chars)?);
+        words.push(cursor.word()?);
     }
 }
 
-fn word(text: &str, chars: &mut Peekable<Chars<'_>>) -> Result<Word, Refused> {
-    let mut bytes = Vec::new();
-    let mut plain = true;
-    let mut quoted: Option<char> = None;
-    while let Some(c) = chars.next_if(|c| quoted.is_some() || !c.is_ascii_whitespace()) {
-        match c {
-            '\\' => {
-                plain = false;
-                escape(text, chars, &mut bytes)?;
-            }
-            '"' | '\'' if quoted == Some(c) => quoted = None,
-            '"' | '\'' if quoted.is_none() => {
-                plain = false;
-                quoted = Some(c);
-            }
-            _ => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+/// The first escape of a text that means nothing, as it stands there: what [`Escapes::Relaxed`] leaves alone.
+#[must_use]
+pub fn unknown_escape(text: &str) -> Option<&str> {
+    let mut cursor = Cursor { text, at: 0, escapes: Escapes::Resolve };
+    while let Some(c) = cursor.next() {
+        let start = cursor.at - c.len_utf8();
+        if c == '\\' && cursor.escape(&mut Vec::new()).is_err() {
+            let length = text[start..].chars().take(2).map(char::len_utf8).sum::<usize>();
+            return Some(&text[start..start + length]);
         }
     }
-    if let Some(quote) = quoted {
-        let why = format!("has a {quote} that is never closed");
-        return Err(Refused::of(
-            text,
-            &why,
-            &format!("close it, or write \\{quote} for the character itself"),
-        ));
+    None
+}
+
+struct Cursor<'t> {
+    text: &'t str,
+    at: usize,
+    escapes: Escapes,
+}
+
+impl Cursor<'_> {
+    fn peek(&self) -> Option<char> {
+        self.text[self.at..].chars().next()
     }
-    let text = String::from_utf8(bytes).map_err(|_| {
-        Refused::of(text, "has escapes that make no valid UTF-8", "write characters with \\uXXXX")
-    })?;
-    Ok(Word { text, plain })
-}
 
-/// What stands behind a backslash, as its bytes.
-fn escape(text: &str, chars: &mut Peekable<Chars<'_>>, bytes: &mut Vec<u8>) -> Result<(), Refused> {
-    let Some(c) = chars.next() else {
-        return Err(Refused::of(text, "ends in a backslash", "write \\\\ for the character itself"));
-    };
-    let simple = match c {
-        'a' => 7,
-        'b' => 8,
-        'f' => 12,
-        'n' => b'\n',
-        'r' => b'\r',
-        't' => b'\t',
-        'v' => 11,
-        's' => b' ',
-        '\\' | '"' | '\'' | ';' => c as u8,
-        'x' => return push_byte(text, digits(text, chars, None, 2, 16)?, bytes),
-        '0'..='7' => return push_byte(text, digits(text, chars, Some(c), 3, 8)?, bytes),
-        'u' => return push_char(text, digits(text, chars, None, 4, 16)?, bytes),
-        'U' => return push_char(text, digits(text, chars, None, 8, 16)?, bytes),
-        _ => {
-            let why = format!("has the unknown escape \\{}", c.escape_debug());
-            return Err(Refused::of(text, &why, "write \\\\ for a backslash"));
-        }
-    };
-    bytes.push(simple);
-    Ok(())
-}
+    fn next(&mut self) -> Option<char> {
+        self.next_if(|_| true)
+    }
 
-/// The number that the next digits make, exactly `count` of them.
-fn digits(
-    text: &str,
-    chars: &mut Peekable<Chars<'_>>,
-    first: Option<char>,
-    count: usize,
-    radix: u32,
-) -> Result<u32, Refused> {
-    let mut written: String = first.into_iter().collect();
-    while written.len() < count {
-        match chars.next_if(|c| c.is_digit(radix)) {
-            Some(digit) => written.push(digit),
-            None => {
-                let why = format!("has an escape with fewer than {count} digits");
-                return Err(Refused::of(text, &why, "write \\x20, \\040, \\u0020 or \\U00000020"));
+    fn next_if(&mut self, wanted: impl FnOnce(char) -> bool) -> Option<char> {
+        let c = self.peek().filter(|c| wanted(*c))?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    fn word(&mut self) -> Result<Word, Refused> {
+        let start = self.at;
+        let mut bytes = Vec::new();
+        let mut plain = true;
+        let mut quoted: Option<char> = None;
+        while let Some(c) = self.next_if(|c| quoted.is_some() || !c.is_ascii_whitespace()) {
+            match c {
+                '\\' if self.escapes != Escapes::Retain => {
+                    plain = false;
+                    self.escape_or_keep(&mut bytes)?;
+                }
+                '"' | '\'' if quoted == Some(c) => quoted = None,
+                '"' | '\'' if quoted.is_none() => {
+                    plain = false;
+                    quoted = Some(c);
+                }
+                _ => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         }
+        if let Some(quote) = quoted {
+            let why = format!("has a {quote} that is never closed");
+            let help = format!("close it, or write \\{quote} for the character itself");
+            return Err(Refused::of(self.text, &why, &help));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| {
+            Refused::of(self.text, "has escapes that make no valid UTF-8", "write characters with \\uXXXX")
+        })?;
+        Ok(Word { text, plain, span: start..self.at })
     }
-    u32::from_str_radix(&written, radix).map_err(|_| no_character(text))
-}
 
-fn no_character(text: &str) -> Refused {
-    Refused::of(
-        text,
-        "has an escape for no character",
-        "the character NUL and numbers beyond Unicode are refused",
-    )
-}
+    /// What stands behind a backslash, as its bytes; where unknown escapes are let be, an unknown one as it is.
+    fn escape_or_keep(&mut self, bytes: &mut Vec<u8>) -> Result<(), Refused> {
+        let (start, length) = (self.at, bytes.len());
+        let result = self.escape(bytes);
+        if result.is_err() && self.escapes == Escapes::Relaxed {
+            bytes.truncate(length);
+            bytes.push(b'\\');
+            self.at = start;
+            if let Some(c) = self.next() {
+                bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            return Ok(());
+        }
+        result
+    }
 
-fn push_byte(text: &str, number: u32, bytes: &mut Vec<u8>) -> Result<(), Refused> {
-    let byte = u8::try_from(number).ok().filter(|byte| *byte != 0).ok_or_else(|| no_character(text))?;
-    bytes.push(byte);
-    Ok(())
-}
+    /// What stands behind a backslash, as its bytes.
+    fn escape(&mut self, bytes: &mut Vec<u8>) -> Result<(), Refused> {
+        let Some(c) = self.next() else {
+            return Err(Refused::of(self.text, "ends in a backslash", "write \\\\ for the character itself"));
+        };
+        let simple = match c {
+            'a' => 7,
+            'b' => 8,
+            'f' => 12,
+            'n' => b'\n',
+            'r' => b'\r',
+            't' => b'\t',
+            'v' => 11,
+            's' => b' ',
+            '\\' | '"' | '\'' | ';' => c as u8,
+            'x' => return self.push_byte(None, 2, 16, bytes),
+            '0'..='7' => return self.push_byte(Some(c), 3, 8, bytes),
+            'u' => return self.push_char(4, bytes),
+            'U' => return self.push_char(8, bytes),
+            _ => {
+                let why = format!("has the unknown escape \\{}", c.escape_debug());
+                return Err(Refused::of(self.text, &why, "write \\\\ for a backslash"));
+            }
+        };
+        bytes.push(simple);
+        Ok(())
+    }
 
-fn push_char(text: &str, number: u32, bytes: &mut Vec<u8>) -> Result<(), Refused> {
-    let c = char::from_u32(number).filter(|c| *c != '\0').ok_or_else(|| no_character(text))?;
-    bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-    Ok(())
+    /// The number that the next digits make, exactly `count` of them.
+    fn digits(&mut self, first: Option<char>, count: usize, radix: u32) -> Result<u32, Refused> {
+        let mut written: String = first.into_iter().collect();
+        while written.len() < count {
+            match self.next_if(|c| c.is_digit(radix)) {
+                Some(digit) => written.push(digit),
+                None => {
+                    let why = format!("has an escape with fewer than {count} digits");
+                    return Err(Refused::of(self.text, &why, "write \\x20, \\040, \\u0020 or \\U00000020"));
+                }
+            }
+        }
+        u32::from_str_radix(&written, radix).map_err(|_| self.no_character())
+    }
+
+    fn no_character(&self) -> Refused {
+        Refused::of(
+            self.text,
+            "has an escape for no character",
+            "the character NUL and numbers beyond Unicode are refused",
+        )
+    }
+
+    fn push_byte(
+        &mut self,
+        first: Option<char>,
+        count: usize,
+        radix: u32,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        let number = self.digits(first, count, radix)?;
+        let byte = u8::try_from(number).ok().filter(|byte| *byte != 0);
+        bytes.push(byte.ok_or_else(|| self.no_character())?);
+        Ok(())
+    }
+
+    fn push_char(&mut self, count: usize, bytes: &mut Vec<u8>) -> Result<(), Refused> {
+        let number = self.digits(None, count, 16)?;
+        let c = char::from_u32(number).filter(|c| *c != '\0').ok_or_else(|| self.no_character())?;
+        bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        Ok(())
+    }
 }

@@ -11,9 +11,6 @@ use agentd_unit::loader::drop_in_stems;
 
 use super::{ClosureError, read};
 
-/// The ending of unit files in TOML; what stands before it is the unit's name.
-const ENDING: &str = ".toml";
-
 /// The files that define a unit.
 #[derive(Debug, Clone)]
 pub(crate) struct Definition {
@@ -27,8 +24,7 @@ impl Definition {
     /// Reads the unit file at `path` and the drop-ins beside it.
     pub(crate) fn read(path: &Path) -> Result<Self, ClosureError> {
         let wrong = || ClosureError::NotAUnitFile(path.to_owned());
-        let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(ENDING));
-        let unit = stem.and_then(|stem| UnitName::parse(stem).ok()).ok_or_else(wrong)?;
+        let unit = UnitName::of_file(path).map_err(|_| wrong())?;
         let mut files = vec![(path.to_owned(), read(path)?)];
         for drop_in in drop_ins(path, &unit)? {
             let bytes = read(&drop_in)?;
@@ -74,7 +70,7 @@ fn is_mask(path: &Path) -> Result<bool, ClosureError> {
     Ok(meta.is_file() && meta.len() == 0)
 }
 
-/// The `*.toml` of a folder; a folder that is not there has none.
+/// The `*.toml` and `*.conf` of a folder; a folder that is not there has none.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, ClosureError> {
     let failed = |error| ClosureError::Read { path: folder.to_owned(), error };
     let entries = match fs::read_dir(folder) {
@@ -84,7 +80,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, ClosureError> {
     let mut paths = Vec::new();
     for entry in entries {
         let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
+        if path.extension().is_some_and(|ending| ending == "toml" || ending == "conf") {
             paths.push(path);
         }
     }

@@ -1,0 +1,237 @@
+//! The front end for systemd's own syntax, systemd.syntax(7): one file's text into [`Assignments`].
+//!
+//! Comments are lines that begin with `#` or `;`. A backslash at the end of a line joins it with the next; comments
+//! between the two are left out, an empty line ends it, and so does the end of the file. A line may be as long as the
+//! file.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::assignment::{Assignment, Assignments, Name, Pieces, Raw, Value};
+use crate::diagnostic::{Diagnostic, quote};
+use crate::source::SourceFile;
+use crate::toml_front::MAX_ERRORS;
+
+/// What systemd takes for white space.
+const BLANK: [char; 4] = [' ', '\t', '\n', '\r'];
+
+/// One thing that stands in a file, in the order of the file.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Item {
+    /// An empty line.
+    Blank,
+    /// A comment: its text without the line's end.
+    Comment(Range<usize>),
+    /// `[NAME]`.
+    Section(Name),
+    /// `KEY=VALUE`, below the section named last.
+    Assignment {
+        /// The section it belongs to; `None`: the header above it was broken.
+        section: Option<String>,
+        /// The key.
+        key: Name,
+        /// The value.
+        value: Value,
+    },
+}
+
+/// Reads a file. What could be read is returned also where there are errors, so that all are found in one pass.
+#[must_use]
+pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments, Vec<Diagnostic>) {
+    let (items, problems) = items(source);
+    let mut found = Assignments::default();
+    for item in items {
+        match item {
+            Item::Section(name) if !found.sections.iter().any(|known| known.text == name.text) => {
+                found.sections.push(name);
+            }
+            Item::Assignment { section: Some(section), key, value } => {
+                found.assignments.push(Assignment { section, key, value, source: Arc::clone(source) });
+            }
+            Item::Section(_) | Item::Assignment { .. } | Item::Blank | Item::Comment(_) => {}
+        }
+    }
+    (found, problems)
+}
+
+/// Reads a file into all that stands in it, comments too.
+#[must_use]
+pub(crate) fn items(source: &Arc<SourceFile>) -> (Vec<Item>, Vec<Diagnostic>) {
+    let mut reader = Reader { source, items: Vec::new(), problems: Vec::new(), section: Where::Nowhere };
+    let mut pending: Option<Logical> = None;
+    let mut start = 0;
+    for physical in source.text().split_inclusive('\n') {
+        let mut line = start..start + physical.len();
+        start = line.end;
+        let text = physical.strip_suffix('\n').unwrap_or(physical);
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        line.end = line.start + text.len();
+        if line.start == 0 && text.starts_with('\u{feff}') {
+            line.start = '\u{feff}'.len_utf8();
+        }
+        let text = &source.text()[line.clone()];
+        let trimmed = text.trim_start_matches(BLANK);
+        if trimmed.starts_with(['#', ';']) {
+            reader.items.push(Item::Comment(line.end - trimmed.len()..line.end));
+            continue;
+        }
+        let mut logical = pending.take().unwrap_or_default();
+        logical.pieces.0.push((logical.text.len(), line.start));
+        logical.text.push_str(text);
+        let backslashes = text.len() - text.trim_end_matches('\\').len();
+        if backslashes % 2 == 1 {
+            logical.text.pop();
+            logical.text.push(' ');
+            pending = Some(logical);
+            continue;
+        }
+        reader.line(&logical);
+    }
+    if let Some(logical) = pending {
+        reader.line(&logical);
+    }
+    (reader.items, reader.problems)
+}
+
+/// A line with those that its backslashes join to it.
+#[derive(Debug, Default)]
+struct Logical {
+    text: String,
+    pieces: Pieces,
+}
+
+/// Below which header a line stands.
+enum Where {
+    /// Above the first.
+    Nowhere,
+    /// Below one that is broken: what stands there is not told once more.
+    Broken,
+    /// Below this one.
+    In(String),
+}
+
+struct Reader<'a> {
+    source: &'a Arc<SourceFile>,
+    items: Vec<Item>,
+    problems: Vec<Diagnostic>,
+    section: Where,
+}
+
+impl Reader<'_> {
+    fn line(&mut self, logical: &Logical) {
+        let text = logical.text.as_str();
+        let begin = text.len() - text.trim_start_matches(BLANK).len();
+        let content = text.trim_matches(BLANK);
+        let whole = begin..begin + content.len();
+        if content.is_empty() {
+            return self.items.push(Item::Blank);
+        }
+        if !self.characters_are_fine(logical, &whole) {
+            return;
+        }
+        if content.starts_with('[') {
+            return self.header(content, logical.pieces.range(&whole));
+        }
+        let Some((before, after)) = content.split_once('=') else {
+            let help = match content.split_once(':') {
+                Some((key, value)) if !key.trim().contains(' ') => {
+                    format!("write {}={}", key.trim(), value.trim())
+                }
+                _ => "write KEY=VALUE; a comment begins with #, a line that goes on ends with \\".to_owned(),
+            };
+            return self.refuse(
+                logical.pieces.range(&whole),
+                format!("there is no '=' in {}", quote(content)),
+                help,
+            );
+        };
+        let key = before.trim_end_matches(BLANK);
+        let key = Name {
+            text: key.to_owned(),
+            span: logical.pieces.range(&(whole.start..whole.start + key.len())),
+        };
+        if key.text.is_empty() {
+            let help = "write KEY=VALUE".to_owned();
+            return self.refuse(key.span, "there is no key before the '='".to_owned(), help);
+        }
+        let value = after.trim_start_matches(BLANK);
+        let value = whole.end - value.len()..whole.end;
+        let section = match &self.section {
+            Where::In(section) => Some(section.clone()),
+            Where::Broken => None,
+            Where::Nowhere => {
+                let help = crate::schema::home_of(&key.text).map_or_else(
+                    || "write it below a section such as [Unit]".to_owned(),
+                    |home| format!("it belongs to [{home}]"),
+                );
+                let message = format!("{} stands outside of any section", quote(&key.text));
+                return self.refuse(key.span, message, help);
+            }
+        };
+        let value = Value {
+            raw: Raw::Text(text[value.clone()].to_owned()),
+            span: logical.pieces.range(&value),
+            line: Some(logical.pieces.part(&value)),
+        };
+        self.items.push(Item::Assignment { section, key, value });
+    }
+
+    /// Whether there is nothing in the line that no value can hold and no editor shows.
+    fn characters_are_fine(&mut self, logical: &Logical, whole: &Range<usize>) -> bool {
+        let wrong = logical.text[whole.clone()].find(['\0', '\r']).map(|at| whole.start + at);
+        if let Some(at) = wrong {
+            let (what, help) = if logical.text[at..].starts_with('\0') {
+                ("NUL character", "no setting can hold one")
+            } else {
+                ("carriage return in its middle", "end lines with a newline alone, or with both")
+            };
+            let message = format!("the line has a {what}");
+            self.refuse(logical.pieces.range(&(at..at + 1)), message, help.to_owned());
+            return false;
+        }
+        let place = logical.pieces.range(whole);
+        let broken = self.source.broken();
+        let first = broken.partition_point(|at| *at < place.start);
+        let near = broken[first..].iter().take_while(|at| **at < place.end);
+        // Comments between the joined lines may hold what they like.
+        let in_text = |at: &&usize| {
+            logical.pieces.offset_of(**at).is_some_and(|offset| {
+                let rest = logical.text.get(offset..).unwrap_or_default();
+                rest.starts_with(char::REPLACEMENT_CHARACTER)
+            })
+        };
+        match near.into_iter().find(in_text) {
+            Some(at) => {
+                let help = "write the file as UTF-8 text".to_owned();
+                self.refuse(*at..*at + 1, "the line is no UTF-8 text".to_owned(), help);
+                false
+            }
+            None => true,
+        }
+    }
+
+    fn header(&mut self, content: &str, place: Range<usize>) {
+        self.section = Where::Broken;
+        let help = "write it as [Section], on a line of its own".to_owned();
+        let Some(name) = content[1..].strip_suffix(']') else {
+            let why = if content.contains(']') {
+                "there is text behind the section's name"
+            } else {
+                "the section's name is not closed"
+            };
+            return self.refuse(place, why.to_owned(), help);
+        };
+        if name.is_empty() || name.contains(|c: char| c.is_control() || "[]\"'\\".contains(c)) {
+            return self.refuse(place, format!("{} is no name of a section", quote(name)), help);
+        }
+        self.section = Where::In(name.to_owned());
+        let span = place.start + 1..place.end - 1;
+        self.items.push(Item::Section(Name { text: name.to_owned(), span }));
+    }
+
+    fn refuse(&mut self, span: Range<usize>, message: String, help: String) {
+        if self.problems.len() < MAX_ERRORS {
+            self.problems.push(Diagnostic::error(self.source, span, message).with_help(help));
+        }
+    }
+}
