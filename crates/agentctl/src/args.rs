@@ -1,5 +1,7 @@
 //! The command line as typed values.
 
+pub(crate) mod files;
+
 use std::path::PathBuf;
 
 use agentd_protocol::{JobMode, KillWhom};
@@ -73,6 +75,18 @@ pub(crate) enum Verb {
     ListJobs,
     /// Cancel jobs; all of them if none is named
     Cancel(Cancel),
+    /// List unit files and whether they are part of what boots
+    ListUnitFiles(files::ListUnitFiles),
+    /// Make units part of what boots
+    Enable(files::Mark),
+    /// Take units out of what boots
+    Disable(files::Mark),
+    /// Keep units from ever starting
+    Mask(files::Mark),
+    /// Let masked units start again
+    Unmask(files::Unmask),
+    /// Succeed if one of the units is part of what boots
+    IsEnabled(Units),
     /// Show the properties of units, or of the manager
     Show(Show),
     /// Show the files that define units

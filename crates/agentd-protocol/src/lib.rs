@@ -5,7 +5,8 @@
 //!
 //! - [`frame`][]: JSON texts that end in NUL, at most [`MAX_FRAME`] bytes each.
 //! - [`message`][]: [`Call`] and [`Reply`] as <https://varlink.org/Method-Call> has them.
-//! - [`request`][]: every method as a typed [`Request`]; [`manager`] and [`mod@unit`] hold what goes in and comes back.
+//! - [`request`][]: every method as a typed [`Request`]; [`manager`], [`mod@unit`] and [`unit_files`] hold what
+//!   goes in and comes back.
 //! - [`error`][]: every error as a typed [`CallError`].
 //! - [`introspect`][]: `org.varlink.service`.
 //! - [`notify`][]: what a service tells its manager.
@@ -20,6 +21,7 @@ pub mod notify;
 pub mod request;
 pub mod text;
 pub mod unit;
+pub mod unit_files;
 pub mod words;
 
 pub use error::CallError;

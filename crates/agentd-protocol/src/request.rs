@@ -15,6 +15,9 @@ use crate::manager::{
 };
 use crate::message::{Call, MessageError, to_object};
 use crate::unit::{GetFilesReply, GetLogsReply, GetLogsRequest, GetProcessesReply, GetReply, UnitRequest};
+use crate::unit_files::{
+    ListUnitFilesReply, ListUnitFilesRequest, UnitFileStateReply, UnitFilesReply, UnitFilesRequest,
+};
 
 /// One method: its name and the types on both sides.
 pub trait Method {
@@ -163,6 +166,18 @@ methods! {
     "io.agentd.Manager" Reload(Empty) -> ReloadReply;
     /// Stops everything, then ends the machine or the manager. Answered as soon as it has begun.
     "io.agentd.Manager" Shutdown(ShutdownRequest) -> Empty;
+    /// Lists unit files; a stream of pages.
+    "io.agentd.Manager" ListUnitFiles(ListUnitFilesRequest) -> ListUnitFilesReply;
+    /// Whether a unit is part of what boots.
+    "io.agentd.Manager" GetUnitFileState(UnitRequest) -> UnitFileStateReply;
+    /// Makes units part of what boots.
+    "io.agentd.Manager" EnableUnitFiles(UnitFilesRequest) -> UnitFilesReply;
+    /// Takes units out of what boots.
+    "io.agentd.Manager" DisableUnitFiles(UnitFilesRequest) -> UnitFilesReply;
+    /// Keeps units from ever starting.
+    "io.agentd.Manager" MaskUnitFiles(UnitFilesRequest) -> UnitFilesReply;
+    /// Takes that back.
+    "io.agentd.Manager" UnmaskUnitFiles(UnitFilesRequest) -> UnitFilesReply;
     /// The manager as a whole.
     "io.agentd.Manager" GetStatus(Empty) -> ManagerStatus;
 
@@ -186,6 +201,8 @@ impl Request {
             | Self::ListUnits(_)
             | Self::ListTimers(_)
             | Self::ListJobs(_)
+            | Self::ListUnitFiles(_)
+            | Self::GetUnitFileState(_)
             | Self::GetStatus(_)
             | Self::Get(_)
             | Self::GetProcesses(_)
@@ -201,6 +218,10 @@ impl Request {
             | Self::ResetFailed(_)
             | Self::CancelJob(_)
             | Self::Reload(_)
+            | Self::EnableUnitFiles(_)
+            | Self::DisableUnitFiles(_)
+            | Self::MaskUnitFiles(_)
+            | Self::UnmaskUnitFiles(_)
             | Self::Shutdown(_) => false,
         }
     }
@@ -217,13 +238,22 @@ impl Request {
             | Self::ReloadOrRestartUnit(job) => Some(&job.unit),
             Self::KillUnit(kill) => Some(&kill.unit),
             Self::ResetFailed(reset) => reset.unit.as_deref(),
-            Self::Get(about) | Self::GetProcesses(about) | Self::GetFiles(about) => Some(&about.unit),
+            Self::Get(about)
+            | Self::GetProcesses(about)
+            | Self::GetFiles(about)
+            | Self::GetUnitFileState(about) => Some(&about.unit),
+            // What boots is the machine's matter, even where one unit is named.
             Self::GetLogs(logs) => Some(&logs.unit),
             Self::GetInfo(_)
             | Self::GetInterfaceDescription(_)
             | Self::ListUnits(_)
             | Self::ListTimers(_)
             | Self::ListJobs(_)
+            | Self::ListUnitFiles(_)
+            | Self::EnableUnitFiles(_)
+            | Self::DisableUnitFiles(_)
+            | Self::MaskUnitFiles(_)
+            | Self::UnmaskUnitFiles(_)
             | Self::CancelJob(_)
             | Self::Reload(_)
             | Self::Shutdown(_)

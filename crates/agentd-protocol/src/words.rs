@@ -94,19 +94,40 @@ words! {
 }
 
 words! {
-    /// Whether a unit is part of what boots, systemd's `UnitFileState`.
+    /// Whether a unit is part of what boots, systemd's `UnitFileState`, systemctl(1) `is-enabled`.
     UnitFileState, "unit file state" {
         /// `[Install]` counts.
         Enabled = "enabled",
-        /// It has `[Install]`, and a no stands against it.
-        Disabled = "disabled",
+        /// `[Install]` counts until the next boot.
+        EnabledRuntime = "enabled-runtime",
+        /// It is another name of a unit.
+        Alias = "alias",
+        /// It must not start.
+        Masked = "masked",
+        /// It must not start until the next boot.
+        MaskedRuntime = "masked-runtime",
         /// It has no `[Install]`.
         #[default]
         Static = "static",
-        /// It must not start.
-        Masked = "masked",
+        /// Not it, but what comes with it may be enabled: its timer, or instances of the template.
+        Indirect = "indirect",
+        /// It has `[Install]`, and a no stands against it.
+        Disabled = "disabled",
         /// The manager made it from another file.
         Generated = "generated",
+        /// Its file cannot be used.
+        Bad = "bad",
+    }
+}
+
+words! {
+    /// What was done to a file, as in the answers of systemd's `EnableUnitFiles`.
+    FileChangeKind, "change of a file" {
+        /// It was made.
+        #[default]
+        Created = "created",
+        /// It was taken away.
+        Removed = "removed",
     }
 }
 

@@ -12,7 +12,7 @@ use agentd_protocol::{Call, CallError, Request};
 use serde_json::{Map, Value, json};
 
 /// Words that a field of this name takes where not any text will do.
-const WORDS: [(&str, &str); 15] = [
+const WORDS: [(&str, &str); 16] = [
     ("mode", "isolate"),
     ("result", "canceled"),
     ("whom", "main"),
@@ -24,6 +24,7 @@ const WORDS: [(&str, &str); 15] = [
     ("Trust", "refused"),
     ("SystemState", "degraded"),
     ("State", "running"),
+    ("Type", "removed"),
     ("Stream", "manager"),
     ("parameter", "x"),
     ("interface", "x.y"),

@@ -121,6 +121,21 @@ impl SearchPath {
         tiers.into_iter().flatten().for_each(|folder| self.push(folder, TierKind::Units));
     }
 
+    /// Whether the next boot takes away what a folder of the path has: those beside the second control folder, which
+    /// is the one below `/run` or `$XDG_RUNTIME_DIR`.
+    #[must_use]
+    pub fn is_runtime(&self, folder: &Path) -> bool {
+        let root = self.control(true).and_then(Path::parent);
+        root.is_some_and(|root| folder.starts_with(root)) || folder.starts_with("/run/agentd")
+    }
+
+    /// The folder for what the manager itself writes: the lasting one, or the one that the next boot empties.
+    #[must_use]
+    pub fn control(&self, runtime: bool) -> Option<&Path> {
+        let mut control = self.tiers.iter().filter(|tier| tier.kind == TierKind::Control);
+        control.nth(usize::from(runtime)).map(|tier| tier.path.as_path())
+    }
+
     /// Puts a folder below the others, unless it is there already.
     pub fn push(&mut self, path: impl AsRef<Path>, kind: TierKind) {
         let path = path.as_ref().to_owned();

@@ -102,9 +102,9 @@ impl Daemon {
                 Err(_) => break,
             }
         }
-        for answer in std::mem::take(&mut self.world.reloads) {
+        for errand in std::mem::take(&mut self.world.errands) {
             let instances = crate::watch::units::instances_in_use(&self.manager);
-            self.world.loading.begin(&self.world.config, instances, answer);
+            self.world.loading.begin(&self.world.config, instances, errand);
         }
         self.world.prune_followers();
         self.world.replies.prune();

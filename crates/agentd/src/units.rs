@@ -4,34 +4,56 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use agentd_linux::epoll::Waker;
 use agentd_linux::user::Accounts;
-use agentd_protocol::manager::Problem;
+use agentd_protocol::CallError;
+use agentd_protocol::manager::{Empty, Problem};
 use agentd_trust::{Decision, KeyRing, Policy, Sha256Digest, decide, judge};
 use agentd_unit::{
-    Admission, Gate, LoadReport, Loader, LoaderConfig, LocalZone, Scope, SearchPath, SpecifierContext,
-    Trusted, UnitFiles, UnitName, UnitSet,
+    Admission, Gate, LoadReport, Loader, LoaderConfig, LocalZone, NamedFile, Scope, SearchPath,
+    SpecifierContext, Trusted, UnitFiles, UnitName, UnitSet,
 };
 
 use crate::config::{Config, Mode};
 use crate::control::{Answer, Inbound};
 use crate::perform::trust::signed_name;
+use crate::perform::unit_files::{self, Change, Done, Wish};
 
 /// What came of one loading.
 #[derive(Debug)]
 pub struct Loaded {
     /// All units, the bad ones too.
     pub set: UnitSet,
+    /// What each name is for the boot.
+    pub files: Vec<NamedFile>,
     /// What is wrong and belongs to no unit, and what is wrong with units.
     pub problems: Vec<Problem>,
     /// The keys as they are now.
     pub ring: KeyRing,
-    /// Who waits for it.
-    pub answer: Option<Answer>,
+    /// What it is for.
+    pub outcome: Outcome,
+}
+
+/// What a loading is for, and who waits for it.
+#[derive(Debug)]
+pub enum Outcome {
+    /// To be swapped in.
+    Swap(Option<Answer>),
+    /// To be swapped in, after markers or masks were changed.
+    Changed(Wish, Done, Answer),
+}
+
+/// What is to be done on the thread that loads.
+#[derive(Debug)]
+pub enum Errand {
+    /// Load.
+    Load(Option<Answer>),
+    /// Change markers or masks, then load.
+    Change(Change, Answer),
 }
 
 /// What a thread that reads units comes back with.
@@ -52,6 +74,8 @@ pub enum Read {
 #[derive(Debug)]
 pub struct Loading {
     loader: Loader,
+    /// Held from the first look at the folders until the result is sent: what was seen later arrives later.
+    turn: Arc<Mutex<()>>,
     waker: Arc<Waker>,
     sender: Sender<Read>,
     receiver: Receiver<Read>,
@@ -75,7 +99,8 @@ impl Loading {
             zone: LocalZone::of_machine(Path::new("/etc/localtime")),
         });
         let (sender, receiver) = mpsc::channel();
-        Ok(Self { loader, waker: Arc::new(Waker::new()?), sender, receiver, policy: config.trust, uid })
+        let (turn, waker, policy) = (Arc::default(), Arc::new(Waker::new()?), config.trust);
+        Ok(Self { loader, turn, waker, sender, receiver, policy, uid })
     }
 
     /// The descriptor that becomes readable when a loading is done.
@@ -98,14 +123,15 @@ impl Loading {
         load(&self.loader, config, &[], self.policy, self.uid)
     }
 
-    /// Reads everything again on a thread of its own, with the instances that live without being named by a unit; the
-    /// main loop goes on.
-    pub fn begin(&self, config: &Config, instances: Vec<UnitName>, answer: Option<Answer>) {
+    /// Does an errand on a thread of its own, with the instances that live without being named by a unit; the main loop
+    /// goes on.
+    pub fn begin(&self, config: &Config, instances: Vec<UnitName>, errand: Errand) {
         let (loader, config) = (self.loader.clone(), config.clone());
         let (policy, uid) = (self.policy, self.uid);
         self.on_a_thread(move || {
+            let outcome = prepare(errand, &loader, &config, policy, uid)?;
             let loaded = load(&loader, &config, &instances, policy, uid);
-            Read::All(Box::new(Loaded { answer, ..loaded }))
+            Some(Read::All(Box::new(Loaded { outcome, ..loaded })))
         });
     }
 
@@ -116,16 +142,19 @@ impl Loading {
         self.on_a_thread(move || {
             let ring = crate::boot::ground::keys(&config, uid);
             let set = loader.find(&name, &|name| known.contains(name), &TrustGate { policy, ring: &ring });
-            Read::Named { set, inbound: Box::new(inbound) }
+            Some(Read::Named { set, inbound: Box::new(inbound) })
         });
     }
 
-    fn on_a_thread(&self, read: impl FnOnce() -> Read + Send + 'static) {
-        let (sender, waker) = (self.sender.clone(), Arc::clone(&self.waker));
+    fn on_a_thread(&self, read: impl FnOnce() -> Option<Read> + Send + 'static) {
+        let (sender, waker, turn) = (self.sender.clone(), Arc::clone(&self.waker), Arc::clone(&self.turn));
         let work = move || {
-            // A receiver that is gone is a manager that has ended.
-            let _ended = sender.send(read());
-            waker.wake();
+            let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(read) = read() {
+                // A receiver that is gone is a manager that has ended.
+                let _ended = sender.send(read);
+                waker.wake();
+            }
         };
         if let Err(error) = thread::Builder::new().name("load-units".into()).spawn(work) {
             tracing::error!(%error, "the units cannot be read: no thread could be made");
@@ -139,11 +168,31 @@ impl Loading {
     }
 }
 
+/// What comes before the loading; `None`: there is nothing to load, and the answer is out.
+fn prepare(errand: Errand, loader: &Loader, config: &Config, policy: Policy, uid: u32) -> Option<Outcome> {
+    let (change, answer) = match errand {
+        Errand::Load(answer) => return Some(Outcome::Swap(answer)),
+        Errand::Change(change, answer) => (change, answer),
+    };
+    let ring = crate::boot::ground::keys(config, uid);
+    let gate = TrustGate { policy, ring: &ring };
+    let search = &loader.config().search;
+    match unit_files::carry_out(&change, search, |name| loader.load_unit(name, &gate)) {
+        Ok(done) => Some(Outcome::Changed(change.wish, done, answer)),
+        Err(error) => {
+            // Some of the files may have been written before one could not be.
+            let written = matches!(error, CallError::Failed { .. });
+            answer.result::<Empty>(Err(error));
+            written.then_some(Outcome::Swap(None))
+        }
+    }
+}
+
 fn load(loader: &Loader, config: &Config, instances: &[UnitName], policy: Policy, uid: u32) -> Loaded {
     let ring = crate::boot::ground::keys(config, uid);
     let report = loader.load_with(instances, &TrustGate { policy, ring: &ring });
     let problems = problems(&report);
-    Loaded { set: report.set, problems, ring, answer: None }
+    Loaded { set: report.set, files: report.files, problems, ring, outcome: Outcome::Swap(None) }
 }
 
 /// What a person should see of a loading.

@@ -13,15 +13,16 @@ use agentd_linux::rlimit::Rlimit;
 use agentd_linux::timer::Clocks;
 use agentd_linux::user::Accounts;
 use agentd_protocol::manager::Problem;
+use agentd_protocol::words::UnitFileState;
 use agentd_state::StateDir;
 use agentd_unit::sections::ControlAccess;
-use agentd_unit::{Realtime, UnitName};
+use agentd_unit::{NamedFile, Realtime, UnitName};
 
 use crate::config::Config;
 use crate::control::access::Owner;
 use crate::control::replies::Replies;
 use crate::control::view::Extras;
-use crate::control::{Answer, Follower, Inbound};
+use crate::control::{Follower, Inbound, unit_files};
 use crate::journal::{self, Journal};
 use crate::log::{FollowId, LogStore};
 use crate::perform::Spawner;
@@ -29,7 +30,7 @@ use crate::perform::runs::Runs;
 use crate::perform::start::JOURNAL_UNIT;
 use crate::perform::trust::Trust;
 use crate::perform::usage;
-use crate::units::Loading;
+use crate::units::{Errand, Loading};
 
 /// systemd's message id of "Started …".
 const STARTED: &str = "39f53479d3a045ac8e11786248231fbf";
@@ -72,8 +73,8 @@ pub struct World {
     pub owner: Owner,
     /// Reading and reading again of units.
     pub loading: Loading,
-    /// Those who wait for a reload that is to be begun; `None` for a signal's.
-    pub reloads: Vec<Option<Answer>>,
+    /// What is to be done on the thread that loads, and is not begun yet.
+    pub errands: Vec<Errand>,
     /// Requests whose unit was looked up on disk, to be answered once the engine has it.
     pub looked_up: Vec<Inbound>,
     /// How the manager ends, once everything is stopped.
@@ -94,6 +95,8 @@ pub struct World {
     pub dump: bool,
     /// What the last loading found that is no unit's fault.
     pub problems: Vec<Problem>,
+    /// What each name of the search path is for the boot, in the order of names.
+    pub unit_files: Vec<NamedFile>,
     /// What this machine lacks, in sentences for `status`.
     pub missing: Vec<String>,
     /// When the manager was started.
@@ -230,10 +233,18 @@ impl World {
         Extras {
             control_group: leaf.map(|leaf| leaf.cgroup().to_owned()).unwrap_or_default(),
             usage: leaf.map(usage::read).unwrap_or_default(),
+            file_state: self.file_state(&unit.name),
             not_enforced: self.not_enforced(view),
             trust: crate::control::status::trust_state(unit, &verdict),
             key_ids: self.trust.signers(unit).iter().map(ToString::to_string).collect(),
         }
+    }
+
+    /// What a unit's file is for the boot, as it was last loaded; what has none is static.
+    #[must_use]
+    pub fn file_state(&self, unit: &UnitName) -> UnitFileState {
+        let found = unit_files::find(&self.unit_files, unit);
+        found.map(|(_, state)| unit_files::state(state)).unwrap_or_default()
     }
 
     /// The cgroup and the memory of a unit, for `list`.

@@ -23,7 +23,7 @@ const TOGETHER: usize = 16;
 /// What a job verb prints for each unit with `-o json`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Report {
+pub(crate) struct Report {
     unit: String,
     job: Option<u32>,
     result: Option<JobResult>,
@@ -64,12 +64,29 @@ fn run<M>(context: &Context, verb: &str, jobs: &Jobs, out: &mut impl Write) -> O
 where
     M: Method<Parameters = JobRequest, Reply = JobReply>,
 {
+    let (worst, reports) = carry_out::<M>(context, verb, &jobs.units, jobs.job_mode)?;
+    if context.is_json() {
+        json(&reports, out)?;
+    }
+    Ok(worst)
+}
+
+/// Asks for a job for each unit and waits for their ends: the worst exit code, and what became of each.
+pub(crate) fn carry_out<M>(
+    context: &Context,
+    verb: &str,
+    units: &[UnitName],
+    mode: JobMode,
+) -> Result<(Exit, Vec<Report>), Failure>
+where
+    M: Method<Parameters = JobRequest, Reply = JobReply>,
+{
     let mut worst = Exit::Done;
     let mut reports = Vec::new();
-    for batch in jobs.units.chunks(TOGETHER) {
+    for batch in units.chunks(TOGETHER) {
         let mut pending = Vec::new();
         for unit in batch {
-            pending.push((unit, ask::<M>(context, unit, jobs.job_mode)?));
+            pending.push((unit, ask::<M>(context, unit, mode)?));
         }
         for (unit, mut client) in pending {
             let answer = client.receive(if context.wait { None } else { Some(ANSWER) });
@@ -81,10 +98,7 @@ where
             reports.push(report);
         }
     }
-    if context.is_json() {
-        json(&reports, out)?;
-    }
-    Ok(worst)
+    Ok((worst, reports))
 }
 
 fn ask<M>(context: &Context, unit: &UnitName, mode: JobMode) -> Result<Client, ClientError>

@@ -12,4 +12,5 @@ pub(crate) mod query;
 pub(crate) mod show;
 pub(crate) mod sign;
 pub(crate) mod status;
+pub(crate) mod unit_files;
 pub(crate) mod verify;

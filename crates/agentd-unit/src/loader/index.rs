@@ -79,6 +79,10 @@ pub(super) struct Index {
     pub(super) pulls: BTreeMap<(UnitName, Pull, UnitName), bool>,
     /// `NAME.enabled` and `NAME.disabled`.
     pub(super) markers: BTreeMap<UnitName, bool>,
+    /// Those of them that the next boot takes away.
+    pub(super) runtime_markers: BTreeSet<UnitName>,
+    /// The folders whose content the next boot takes away, with all links in their paths resolved.
+    pub(super) runtime_folders: Vec<PathBuf>,
     /// What is no unit and yet wrong.
     pub(super) problems: Vec<Problem>,
 }
@@ -104,6 +108,9 @@ impl Index {
                 Ok(path) => {
                     // A tier that is a link to another one is that one.
                     if seen.insert(path.clone()) {
+                        if search.is_runtime(&tier.path) {
+                            index.runtime_folders.push(path.clone());
+                        }
                         tiers.push((path, tier.kind));
                     }
                 }
@@ -121,6 +128,11 @@ impl Index {
             }
         }
         index
+    }
+
+    /// Whether a file is gone after the next boot.
+    pub(super) fn is_runtime(&self, path: &Path) -> bool {
+        path.parent().is_some_and(|folder| self.runtime_folders.iter().any(|one| one == folder))
     }
 
     /// Takes a drop-in, unless a higher tier has one of the name.

@@ -7,6 +7,7 @@
 //! - Nothing is executed, no link is followed by the kernel, and nothing blocks.
 
 mod builtin;
+mod files;
 mod gate;
 mod index;
 mod open;
@@ -18,6 +19,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use files::{FileState, NamedFile};
 pub use gate::{Admission, Gate, OpenGate, UnitFile, UnitFiles};
 pub use index::drop_in_stems;
 pub use open::{MAX_FILE, OpenError, Trusted, read_file};
@@ -66,6 +68,8 @@ pub struct LoadReport {
     pub set: UnitSet,
     /// The templates, of which instances can be made by name.
     pub templates: Vec<UnitName>,
+    /// Every name of the search path with what it is for the boot, in the order of names.
+    pub files: Vec<NamedFile>,
     /// What is wrong and belongs to no unit.
     pub problems: Vec<Problem>,
 }
@@ -102,12 +106,13 @@ impl Loader {
         let index = Index::scan(&self.config.search, &self.config.trusted);
         let mut pass = Pass::new(&self.config, &index, gate);
         pass.all(instances);
+        let files = files::states(&index, &pass);
         let Pass { units, mut problems, .. } = pass;
         let mut set = UnitSet::new();
         units.into_values().for_each(|unit| set.insert(unit));
         problems.splice(0..0, index.problems.iter().cloned());
         let templates = index.units.keys().filter(|name| name.is_template()).cloned().collect();
-        LoadReport { set, templates, problems }
+        LoadReport { set, templates, files, problems }
     }
 
     /// Reads one unit by any of its names, anew; an instance is made from its template. Without a file the unit is

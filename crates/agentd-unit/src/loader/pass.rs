@@ -188,6 +188,18 @@ impl<'a> Pass<'a> {
         self.units.insert(name.clone(), Arc::new(unit));
     }
 
+    /// A template as a unit, which it is not: only to see whether it can be used and has `[Install]`.
+    pub(super) fn template(&self, name: &UnitName, path: &Path) -> Unit {
+        match ReadFiles::read(name, path, &[], self.config, self.index) {
+            Ok(read) => read.parse(name, self.config, self.gate).0,
+            Err(why) => {
+                let mut unit = Unit::not_found(name.clone());
+                unit.load = LoadState::Error(why);
+                unit
+            }
+        }
+    }
+
     /// Takes the timer that a service brings, unless there is a file for it: which of the two is meant is for the
     /// author to say.
     fn own_timer(&mut self, mut timer: Unit, service: &Unit) {

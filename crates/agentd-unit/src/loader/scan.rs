@@ -181,6 +181,9 @@ fn alias(path: &Path, name: &UnitName, target: UnitName) -> Result<Entry, String
 fn marker(index: &mut Index, path: &Path, stem: &str, enabled: bool) {
     match UnitName::parse(stem) {
         Ok(name) => {
+            if !index.markers.contains_key(&name) && index.is_runtime(path) {
+                index.runtime_markers.insert(name.clone());
+            }
             index.markers.entry(name).or_insert(enabled);
         }
         Err(error) => index.problem(path, format!("is not used: {error}")),

@@ -12,10 +12,13 @@ use agentd_protocol::manager::{
     ShutdownRequest,
 };
 use agentd_protocol::unit::{GetReply, UnitRequest};
+use agentd_protocol::unit_files::UnitFilesRequest;
 use agentd_protocol::{CallError, Request, text};
 use agentd_unit::{LoadState, Signal, UnitName};
 
-use super::{Inbound, access, continued, last, view};
+use super::{Answer, Inbound, access, continued, last, view};
+use crate::perform::unit_files::Wish;
+use crate::units::Errand;
 use crate::world::World;
 
 /// Answers a request, or queues what will lead to its answer.
@@ -91,6 +94,12 @@ fn read(inbound: Inbound, manager: &Manager, world: &mut World) {
         Request::ListJobs(_) => {
             answer.result(Ok(ListJobsReply { jobs: manager.jobs().map(|job| view::job(&job)).collect() }))
         }
+        Request::ListUnitFiles(request) => {
+            super::unit_files::list(&world.unit_files, request, inbound.more, answer)
+        }
+        Request::GetUnitFileState(request) => {
+            answer.result(super::unit_files::get(&world.unit_files, &request.unit))
+        }
         Request::GetStatus(_) => answer.result(Ok(super::status::status(manager, world))),
         Request::Get(request) => answer.result(get(manager, world, request)),
         Request::GetProcesses(request) => {
@@ -139,7 +148,7 @@ fn list(
         .map(|unit| {
             let job = unit.job.and_then(|id| jobs.get(&id));
             let (group, memory) = world.group_and_memory(&unit);
-            view::summary(&unit, job, group, memory)
+            view::summary(&unit, job, group, memory, world.file_state(&unit.unit.name))
         })
         .collect()
 }
@@ -197,10 +206,23 @@ fn act(inbound: Inbound, world: &mut World, events: &mut VecDeque<Event>) {
             events.push_back(Event::Request { id, request: EngineRequest::Shutdown { kind } });
             answer.result(Ok(Empty {}));
         }
-        Request::Reload(_) => world.reloads.push(Some(answer)),
+        Request::Reload(_) => world.errands.push(Errand::Load(Some(answer))),
+        Request::EnableUnitFiles(r) => change(Wish::Enable, r, answer, world),
+        Request::DisableUnitFiles(r) => change(Wish::Disable, r, answer, world),
+        Request::MaskUnitFiles(r) => change(Wish::Mask, r, answer, world),
+        Request::UnmaskUnitFiles(r) => change(Wish::Unmask, r, answer, world),
         _ => {
             answer
                 .result::<Empty>(Err(CallError::MethodNotFound { method: inbound.request.method().into() }));
+        }
+    }
+}
+
+fn change(wish: Wish, request: &UnitFilesRequest, answer: Answer, world: &mut World) {
+    match super::unit_files::change(wish, request) {
+        Ok(change) => world.errands.push(Errand::Change(change, answer)),
+        Err(error) => {
+            answer.result::<Empty>(Err(error));
         }
     }
 }

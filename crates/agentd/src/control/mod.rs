@@ -15,6 +15,7 @@ pub mod peers;
 pub mod replies;
 pub mod server;
 pub mod status;
+pub mod unit_files;
 pub mod view;
 
 use agentd_protocol::{CallError, Reply, Request};

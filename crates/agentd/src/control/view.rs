@@ -24,6 +24,8 @@ pub struct Extras {
     pub control_group: String,
     /// What the kernel counts.
     pub usage: Usage,
+    /// What its file is for the boot.
+    pub file_state: UnitFileState,
     /// The limits that this machine does not enforce.
     pub not_enforced: Vec<String>,
     /// The verdict on its signature.
@@ -45,7 +47,7 @@ pub fn properties(view: &UnitView, job: Option<&JobView>, extras: Extras) -> Uni
         load_error: unit.load.reason().unwrap_or_default().to_owned(),
         fragment_path: unit.fragment.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
         drop_in_paths: unit.drop_ins.iter().map(|path| path.display().to_string()).collect(),
-        unit_file_state: file_state(unit),
+        unit_file_state: extras.file_state,
         need_daemon_reload: view.changed_on_disk,
         warnings: unit.warnings.clone(),
         trust: extras.trust,
@@ -97,6 +99,7 @@ pub fn summary(
     job: Option<&JobView>,
     control_group: String,
     memory: Option<u64>,
+    file_state: UnitFileState,
 ) -> UnitSummary {
     let (code, status) = exit_numbers(view);
     UnitSummary {
@@ -106,7 +109,7 @@ pub fn summary(
         active_state: active(view.active),
         sub_state: view.sub.to_owned(),
         result: view.result.as_str().to_owned(),
-        unit_file_state: file_state(&view.unit),
+        unit_file_state: file_state,
         main_pid: view.main.map_or(0, |(_, pid)| pid),
         n_restarts: view.n_restarts,
         invocation_id: view.run.map(|run| run.to_string()).unwrap_or_default(),
@@ -175,17 +178,6 @@ const fn load(state: &LoadState) -> WireLoad {
         LoadState::BadSetting(_) => WireLoad::BadSetting,
         LoadState::Error(_) => WireLoad::Error,
         LoadState::Masked => WireLoad::Masked,
-    }
-}
-
-/// `UnitFileState` in systemctl's words; `static` has no `[Install]`.
-fn file_state(unit: &Unit) -> UnitFileState {
-    match (&unit.load, unit.install.present, unit.enabled) {
-        (LoadState::Masked, ..) => UnitFileState::Masked,
-        (_, false, _) if unit.fragment.is_none() => UnitFileState::Generated,
-        (_, false, _) => UnitFileState::Static,
-        (_, true, true) => UnitFileState::Enabled,
-        (_, true, false) => UnitFileState::Disabled,
     }
 }
 

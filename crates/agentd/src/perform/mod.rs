@@ -10,6 +10,7 @@ pub mod python;
 pub mod runs;
 pub mod start;
 pub mod trust;
+pub mod unit_files;
 pub mod usage;
 
 use std::collections::VecDeque;

@@ -8,6 +8,7 @@ use agentd_unit::Signal;
 
 use super::children;
 use crate::config::Mode;
+use crate::units::Errand;
 use crate::world::World;
 
 /// The signals that the manager reads; all others keep their default. Blocked from the first moment of main.
@@ -49,7 +50,7 @@ fn take(info: &SignalInfo, world: &mut World, events: &mut VecDeque<Event>) {
     let name = Signal::from_number(info.signal).map_or_else(|| info.signal.to_string(), |s| s.to_string());
     tracing::info!(pid = info.pid, uid = info.uid, "received {name}");
     match (info.signal, world.config.mode) {
-        (SIGHUP, _) => world.reloads.push(None),
+        (SIGHUP, _) => world.errands.push(Errand::Load(None)),
         (SIGUSR1, _) => world.reopen_control = true,
         (SIGUSR2, _) => world.dump = true,
         (SIGINT, Mode::Init) => shutdown(ShutdownKind::Reboot, world, events),

@@ -6,7 +6,8 @@ use agentd_engine::{ActiveState, Event, Manager};
 use agentd_protocol::manager::ReloadReply;
 use agentd_unit::UnitName;
 
-use crate::units::{Loaded, Read};
+use crate::control::unit_files;
+use crate::units::{Loaded, Outcome, Read};
 use crate::world::World;
 
 /// Takes what was read: a whole set at once, or a few units and the request that waits for them.
@@ -24,14 +25,25 @@ pub fn drain(world: &mut World, events: &mut VecDeque<Event>) {
 
 /// The whole set, the keys, and the answer to whoever waits.
 fn swap_in(loaded: Loaded, world: &mut World, events: &mut VecDeque<Event>) {
-    world.trust.ring = loaded.ring;
+    match &loaded.outcome {
+        Outcome::Swap(Some(answer)) => {
+            answer.result(Ok(ReloadReply { problems: loaded.problems.clone() }));
+        }
+        Outcome::Changed(wish, done, answer) => {
+            answer.result(Ok(unit_files::changed(*wish, done, &loaded)));
+        }
+        Outcome::Swap(None) => {}
+    }
+    take_up(loaded, world, events);
+}
+
+fn take_up(loaded: Loaded, world: &mut World, events: &mut VecDeque<Event>) {
     for problem in &loaded.problems {
         tracing::warn!(unit = problem.unit.as_deref(), "{}", problem.message);
     }
-    world.problems.clone_from(&loaded.problems);
-    if let Some(answer) = loaded.answer {
-        answer.result(Ok(ReloadReply { problems: loaded.problems }));
-    }
+    world.trust.ring = loaded.ring;
+    world.problems = loaded.problems;
+    world.unit_files = loaded.files;
     events.push_back(Event::UnitsLoaded(loaded.set));
 }
 
@@ -48,10 +60,5 @@ pub fn instances_in_use(manager: &Manager) -> Vec<UnitName> {
 /// Reads the units for the first time.
 pub fn first(world: &mut World, events: &mut VecDeque<Event>) {
     let loaded = world.loading.load(&world.config);
-    for problem in &loaded.problems {
-        tracing::warn!(unit = problem.unit.as_deref(), "{}", problem.message);
-    }
-    world.trust.ring = loaded.ring;
-    world.problems = loaded.problems;
-    events.push_back(Event::UnitsLoaded(loaded.set));
+    take_up(loaded, world, events);
 }

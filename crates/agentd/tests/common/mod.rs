@@ -14,6 +14,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// A manager under test; killed and its folder removed when dropped.
 pub struct Manager {
     folder: PathBuf,
+    tiers: bool,
     child: Child,
     lines: Receiver<String>,
     /// What it has logged so far.
@@ -25,6 +26,7 @@ pub struct Setup {
     folder: PathBuf,
     args: Vec<String>,
     wrapper: Vec<String>,
+    tiers: bool,
 }
 
 impl Setup {
@@ -34,7 +36,15 @@ impl Setup {
         for part in ["units", "run", "state", "log", "keys"] {
             fs::create_dir_all(folder.join(part)).unwrap();
         }
-        Self { folder, args: vec!["--trust".into(), "off".into()], wrapper: Vec::new() }
+        Self { folder, args: vec!["--trust".into(), "off".into()], wrapper: Vec::new(), tiers: false }
+    }
+
+    /// A user's manager with all tiers below the folder: `config/agentd/units` and `config/agentd/control`, and what
+    /// the next boot would take away in `xdg/agentd`.
+    pub fn tiers(mut self) -> Self {
+        fs::create_dir_all(self.folder.join("home")).unwrap();
+        self.tiers = true;
+        self
     }
 
     /// Options in place of `--trust off`.
@@ -92,7 +102,12 @@ impl Setup {
             &dir("state"),
         ]);
         command.args(["--log-dir", &dir("log"), "--keys", &dir("keys")]).args(&self.args);
-        command.env("AGENTD_UNIT_PATH_EXCLUSIVE", "1");
+        if self.tiers {
+            command.arg("--user").env_remove("XDG_DATA_HOME").env("HOME", dir("home"));
+            command.env("XDG_CONFIG_HOME", dir("config")).env("XDG_RUNTIME_DIR", dir("xdg"));
+        } else {
+            command.env("AGENTD_UNIT_PATH_EXCLUSIVE", "1");
+        }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
@@ -104,7 +119,7 @@ impl Setup {
                 }
             }
         });
-        Manager { folder: self.folder, child, lines, log: Vec::new() }
+        Manager { folder: self.folder, tiers: self.tiers, child, lines, log: Vec::new() }
     }
 }
 
@@ -134,7 +149,8 @@ impl Manager {
     /// Starts a manager again in the same folders, after this one has ended.
     pub fn again(mut self) -> Manager {
         let folder = std::mem::take(&mut self.folder);
-        Setup { folder, args: vec!["--trust".into(), "off".into()], wrapper: Vec::new() }.start()
+        let args = vec!["--trust".into(), "off".into()];
+        Setup { folder, args, wrapper: Vec::new(), tiers: self.tiers }.start()
     }
 
     /// Runs agentctl.

@@ -1,0 +1,142 @@
+//! What each name in the search path is for the boot: the words of systemctl(1) `is-enabled`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::index::{Entry, Index};
+use super::pass::Pass;
+use crate::name::{UnitName, UnitType};
+use crate::unit::{LoadState, Unit};
+
+/// Whether a unit is part of what boots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileState {
+    /// `[Install]` counts.
+    Enabled,
+    /// `[Install]` counts until the next boot: a marker below `/run` says so.
+    EnabledRuntime,
+    /// Another name of a unit.
+    Alias,
+    /// It must not start.
+    Masked,
+    /// It must not start until the next boot.
+    MaskedRuntime,
+    /// It has no `[Install]`.
+    Static,
+    /// Not it, but what comes with it may be enabled: its timer, or instances of the template.
+    Indirect,
+    /// It has `[Install]`, and a no stands against it.
+    Disabled,
+    /// No file describes it: the manager made it.
+    Generated,
+    /// Its file cannot be used.
+    Bad,
+}
+
+impl FileState {
+    /// systemctl's word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Enabled => "enabled",
+            Self::EnabledRuntime => "enabled-runtime",
+            Self::Alias => "alias",
+            Self::Masked => "masked",
+            Self::MaskedRuntime => "masked-runtime",
+            Self::Static => "static",
+            Self::Indirect => "indirect",
+            Self::Disabled => "disabled",
+            Self::Generated => "generated",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+impl fmt::Display for FileState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One name of the search path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedFile {
+    /// The unit, template or alias.
+    pub name: UnitName,
+    /// The file or link; `None`: the manager made the unit itself.
+    pub path: Option<PathBuf>,
+    /// What it is for the boot.
+    pub state: FileState,
+}
+
+/// Every name with its state, in the order of names: what the folders have, and what was made without a file.
+pub(super) fn states(index: &Index, pass: &Pass<'_>) -> Vec<NamedFile> {
+    let mut found: BTreeMap<&UnitName, NamedFile> = BTreeMap::new();
+    for (name, entry) in &index.units {
+        let (path, state) = match entry {
+            Entry::Mask(path) => (path.clone(), masked(index, path)),
+            Entry::Alias { path, .. } => (path.clone(), FileState::Alias),
+            Entry::Bad { path, .. } => (path.clone(), FileState::Bad),
+            Entry::File(path) if name.is_template() => {
+                (path.clone(), template(name, &pass.template(name, path), &pass.units))
+            }
+            Entry::File(path) => (path.clone(), of_name(index, name, &pass.units)),
+            Entry::Instance => {
+                let path = pass.units.get(name).and_then(|unit| unit.fragment.clone());
+                (path.unwrap_or_default(), of_name(index, name, &pass.units))
+            }
+        };
+        found.insert(name, NamedFile { name: name.clone(), path: Some(path), state });
+    }
+    for (name, unit) in &pass.units {
+        if unit.load != LoadState::NotFound {
+            let state = of_name(index, name, &pass.units);
+            let file = || NamedFile { name: name.clone(), path: unit.fragment.clone(), state };
+            found.entry(name).or_insert_with(file);
+        }
+    }
+    found.into_values().collect()
+}
+
+fn masked(index: &Index, path: &Path) -> FileState {
+    if index.is_runtime(path) { FileState::MaskedRuntime } else { FileState::Masked }
+}
+
+fn of_name(index: &Index, name: &UnitName, units: &BTreeMap<UnitName, Arc<Unit>>) -> FileState {
+    let Some(unit) = units.get(name) else { return FileState::Bad };
+    match unit.load {
+        LoadState::Masked => return unit.fragment.as_deref().map_or(FileState::Masked, |p| masked(index, p)),
+        LoadState::Error(_) | LoadState::BadSetting(_) | LoadState::NotFound => return FileState::Bad,
+        LoadState::Loaded => {}
+    }
+    match (unit.install.present, unit.enabled) {
+        (true, true) if index.runtime_markers.contains(name) => FileState::EnabledRuntime,
+        (true, true) => FileState::Enabled,
+        (true, false) => FileState::Disabled,
+        (false, _) if own_timer(unit, units) => FileState::Indirect,
+        (false, _) if unit.fragment.is_none() => FileState::Generated,
+        (false, _) => FileState::Static,
+    }
+}
+
+/// Whether the `[Install]` of a service went to the timer that it brings.
+fn own_timer(service: &Unit, units: &BTreeMap<UnitName, Arc<Unit>>) -> bool {
+    let timer = units.get(&service.name.with_type(UnitType::Timer));
+    service.name.unit_type() == UnitType::Service
+        && service.fragment.is_some()
+        && timer.is_some_and(|timer| timer.fragment == service.fragment && timer.install.present)
+}
+
+/// A template is never part of what boots itself; its instances may be.
+fn template(name: &UnitName, unit: &Unit, units: &BTreeMap<UnitName, Arc<Unit>>) -> FileState {
+    let is_instance = |unit: &Arc<Unit>| unit.enabled && unit.name.template().as_ref() == Some(name);
+    match unit.load {
+        LoadState::Masked => FileState::Masked,
+        LoadState::Error(_) | LoadState::BadSetting(_) | LoadState::NotFound => FileState::Bad,
+        LoadState::Loaded if !unit.install.present => FileState::Static,
+        LoadState::Loaded if units.values().any(is_instance) => FileState::Indirect,
+        LoadState::Loaded => FileState::Disabled,
+    }
+}
