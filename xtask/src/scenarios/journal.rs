@@ -40,7 +40,23 @@ fn journald(context: &mut Context) -> Result<()> {
         expect(line[field].is_string(), || format!("the manager's line has no {field}: {line}"))?;
     }
     let logs = ok(machine, "agentctl logs -n 5 library.service")?;
-    expect(!logs.is_empty(), || "agentctl logs prints nothing".into())
+    expect(!logs.is_empty(), || "agentctl logs prints nothing".into())?;
+    once(machine, "agentctl logs library.service")?;
+    // What comes while it is followed is seen: the restart's own line ends the wait.
+    let follow = "timeout 60 agentctl logs -f -n 0 library.service | grep -m 1 'Stopping library' & \
+                  sleep 2; agentctl restart library.service && wait $!";
+    let seen = ok(machine, follow)?;
+    expect(seen.contains("Stopping library"), || format!("logs -f shows no new line: {seen:?}"))
+}
+
+/// Each line of the manager is in both logs and is shown once.
+fn once(machine: &mut Machine, command: &str) -> Result<()> {
+    let text = ok(machine, command)?;
+    let started = text.lines().filter(|line| line.contains("Started library")).count();
+    let runs = 1 + show(machine, "library.service")?["NRestarts"].as_u64().unwrap_or(0);
+    expect(started as u64 <= runs && started > 0, || {
+        format!("'Started library' stands {started} times for {runs} runs:\n{text}")
+    })
 }
 
 /// What journalctl finds for a unit.

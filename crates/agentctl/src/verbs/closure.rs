@@ -1,4 +1,4 @@
-//! What a signature covers: the unit file, the drop-ins beside it, and every file that the unit runs.
+//! What a signature covers: the unit file, its drop-ins, and every file that the unit runs.
 //!
 //! `sign` and `verify` both come here, so that they see the same files by the same names. A file is read once; what is
 //! hashed is what was parsed.

@@ -1,5 +1,6 @@
 //! `logs`: the lines of units, from the manager's own log or from the journal, in one form.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -130,16 +131,54 @@ fn read(
     follow: bool,
     each: &mut dyn FnMut(LogEntry) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    let mut kept = Vec::new();
     let mut source = LogSource::Embedded;
     let limit = if follow { None } else { Some(ANSWER) };
     client.stream::<method::GetLogs, Failure>(&last_lines(unit, lines, follow), limit, |page| {
         source = page.source;
-        page.entries.into_iter().map(|entry| named(unit, entry)).try_for_each(&mut *each)
+        let mut entries = page.entries.into_iter().map(|entry| named(unit, entry));
+        if source == LogSource::Embedded {
+            return entries.try_for_each(&mut *each);
+        }
+        kept.extend(entries);
+        Ok(())
     })?;
-    match source {
-        LogSource::Embedded => Ok(()),
-        LogSource::Journal => journal::read(context.user, unit, lines, follow, each),
+    match (source, follow) {
+        (LogSource::Embedded, _) => Ok(()),
+        (LogSource::Journal, false) => {
+            let mut journal = Vec::new();
+            let read = journal::read(context.user, unit, lines, false, &mut |entry| {
+                journal.push(entry);
+                Ok(())
+            });
+            merged(kept, journal, lines).into_iter().try_for_each(each)?;
+            read
+        }
+        (LogSource::Journal, true) => {
+            // The journal has all that the manager said, but not what the unit said before it was there.
+            let early = kept.into_iter().filter(|entry| entry.stream == LogStream::Output);
+            early.into_iter().try_for_each(&mut *each)?;
+            journal::read(context.user, unit, lines, true, each)
+        }
     }
+}
+
+/// The last `lines` of both, in the order of their times. What the manager says is in both: its own log keeps it for
+/// when there is no journal.
+fn merged(kept: Vec<LogEntry>, journal: Vec<LogEntry>, lines: Option<u32>) -> Vec<LogEntry> {
+    let in_journal: HashSet<(String, String)> = journal
+        .iter()
+        .filter(|entry| entry.stream == LogStream::Manager)
+        .map(|entry| (entry.invocation_id.clone(), entry.message.clone()))
+        .collect();
+    let twice = |entry: &LogEntry| {
+        entry.stream == LogStream::Manager
+            && in_journal.contains(&(entry.invocation_id.clone(), entry.message.clone()))
+    };
+    let mut all: Vec<LogEntry> = kept.into_iter().filter(|entry| !twice(entry)).chain(journal).collect();
+    all.sort_by_key(|entry| entry.timestamp);
+    let wanted = lines.map_or(usize::MAX, |lines| usize::try_from(lines).unwrap_or(usize::MAX));
+    all.split_off(all.len().saturating_sub(wanted))
 }
 
 /// The manager's own log does not say who speaks: its lines are the unit's or its own.
@@ -176,6 +215,34 @@ mod tests {
         assert_eq!(said_by(LogStream::Manager), "agentd");
         let entry = LogEntry { identifier: "own".into(), ..LogEntry::default() };
         assert_eq!(named(&unit, entry).identifier, "own");
+    }
+
+    #[test]
+    fn what_both_logs_have_is_shown_once_and_the_rest_in_order() {
+        let entry = |timestamp, stream, run: &str, message: &str| LogEntry {
+            timestamp,
+            stream,
+            invocation_id: run.into(),
+            message: message.into(),
+            ..LogEntry::default()
+        };
+        let kept = vec![
+            entry(1, LogStream::Output, "a", "before the journal"),
+            entry(2, LogStream::Manager, "a", "Started"),
+            entry(6, LogStream::Manager, "b", "Started"),
+        ];
+        let journal = vec![
+            entry(3, LogStream::Manager, "a", "Started"),
+            entry(4, LogStream::Output, "a", "Started"),
+            entry(5, LogStream::Output, "a", "at work"),
+        ];
+        let texts = |lines| -> Vec<(u64, String)> {
+            let all = merged(kept.clone(), journal.clone(), lines);
+            all.into_iter().map(|entry| (entry.timestamp, entry.message)).collect()
+        };
+        let times = |lines| texts(lines).into_iter().map(|(at, _)| at).collect::<Vec<_>>();
+        assert_eq!(times(None), [1, 3, 4, 5, 6]);
+        assert_eq!(times(Some(2)), [5, 6]);
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub(crate) fn signature_path(file: &Path) -> PathBuf {
 
 /// Signs one unit file. The ids of all keys whose signatures are on it then.
 fn sign_one(file: &Path, root: &Path, key: &PrivateKey) -> Result<Vec<KeyId>, SignError> {
-    let definition = Definition::read(file)?;
+    let definition = Definition::read(file, root)?;
     let manifest = manifest(&definition, root)?;
     let path = signature_path(file);
     let envelope = match others(&path, &manifest) {

@@ -60,7 +60,7 @@ fn line(report: &Report) -> String {
 /// The ids of the known keys that signed it. What is wrong with the signature is told before what is wrong with the
 /// unit, since nothing in an unsigned file is of interest.
 fn verify_one(file: &Path, root: &Path, ring: &KeyRing) -> Result<Vec<KeyId>, VerifyError> {
-    let definition = Definition::read(file)?;
+    let definition = Definition::read(file, root)?;
     let signed = verify_envelope(&read_signature(file)?, ring)?;
     signed.check_unit(&signed_name(&definition.unit))?;
     signed.check_unit_files(&definition.digests()?)?;

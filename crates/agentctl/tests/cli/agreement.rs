@@ -67,6 +67,58 @@ fn units(folder: &Path) {
     write(&folder.join("worker@.service.d/10-own.toml"), &drop_in("own"));
 }
 
+fn loader(folders: &[&Path], own: u32) -> Loader {
+    let mut search = SearchPath::default();
+    folders.iter().for_each(|folder| search.push(folder, TierKind::Units));
+    Loader::new(LoaderConfig {
+        search,
+        trusted: Trusted(vec![0, own]),
+        specifiers: SpecifierContext::system(),
+        zone: LocalZone::utc(),
+    })
+}
+
+#[test]
+fn the_drop_ins_of_all_tiers_are_signed_and_a_new_one_is_refused() {
+    let folder = Folder::new();
+    let root = folder.path().join("root");
+    let (vendor, admin) = (root.join("usr/lib/agentd/units"), root.join("etc/agentd/units"));
+    let drop_in = |text: &str| format!("[Unit]\nDescription = \"{text}\"\n");
+    write(&vendor.join("idle.target.toml"), &drop_in("vendor"));
+    write(&vendor.join("idle.target.d/10-a.toml"), &drop_in("vendor's own"));
+    write(&admin.join("idle.target.d/10-a.toml"), &drop_in("the administrator's"));
+    write(&admin.join("target.d/05-b.toml"), &drop_in("of all targets"));
+    let keys = folder.path().join("keys");
+    fs::create_dir(&keys).unwrap();
+    for dir in [folder.path(), &root, &vendor, &admin, &keys] {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let (keys_text, root_text) = (keys.display(), root.display());
+    assert_eq!(agentctl(&folder, &format!("key generate me --out {keys_text}")).0, 0);
+    let unit = format!("{}/idle.target.toml", vendor.display());
+    let (exit, _, err) =
+        agentctl(&folder, &format!("sign --key {keys_text}/me.key --root {root_text} {unit}"));
+    assert_eq!(exit, 0, "{err}");
+    let verify = || agentctl(&folder, &format!("verify --keys {keys_text} --root {root_text} {unit}"));
+    assert_eq!(verify().0, 0);
+
+    let own = key_file::own_uid().unwrap();
+    let gate = Signed {
+        ring: KeyRing::load(std::slice::from_ref(&keys), &[own]).0,
+        admitted: Mutex::new(BTreeMap::new()),
+    };
+    let loader = loader(&[&admin, &vendor], own);
+    let name = UnitName::parse("idle.target").unwrap();
+    let loaded = loader.load_unit(&name, &gate);
+    assert_eq!(loaded.load, LoadState::Loaded);
+    assert_eq!(loaded.unit.description.as_deref(), Some("the administrator's"));
+
+    write(&admin.join("idle.target.d/20-new.toml"), &drop_in("not signed"));
+    assert_ne!(loader.load_unit(&name, &gate).load, LoadState::Loaded);
+    let (exit, out, err) = verify();
+    assert!(exit == 1 && format!("{out}{err}").contains("20-new.toml"), "{out}{err}");
+}
+
 #[test]
 fn what_was_signed_is_what_the_loader_admits() {
     let folder = Folder::new();
@@ -88,14 +140,7 @@ fn what_was_signed_is_what_the_loader_admits() {
     let (ring, problems) = KeyRing::load(&[keys], &[own]);
     assert!(problems.is_empty(), "{problems:?}");
     let gate = Signed { ring, admitted: Mutex::new(BTreeMap::new()) };
-    let mut search = SearchPath::default();
-    search.push(&place, TierKind::Units);
-    let loader = Loader::new(LoaderConfig {
-        search,
-        trusted: Trusted(vec![0, own]),
-        specifiers: SpecifierContext::system(),
-        zone: LocalZone::utc(),
-    });
+    let loader = loader(&[&place], own);
     for name in ["web-agent.service", "worker@7.service", "idle.target"] {
         let name = UnitName::parse(name).unwrap();
         let unit = loader.load_unit(&name, &gate);

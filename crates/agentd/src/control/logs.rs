@@ -18,7 +18,8 @@ const PAGE: usize = 256;
 /// How many bytes of text stand in one reply, well below the bound on a frame even when every byte is escaped.
 const PAGE_BYTES: usize = 128 << 10;
 
-/// Sends the newest lines of a unit, and with `follow` each new one as it comes.
+/// Sends the newest lines of a unit, and with `follow` each new one as it comes, unless the journal has them: then the
+/// call ends with that word.
 pub fn send(
     view: &UnitView,
     request: &GetLogsRequest,
@@ -37,7 +38,8 @@ pub fn send(
         return answer.send(last(&GetLogsReply { source, entries: Vec::new() }));
     };
     let answer = answer.clone();
-    if request.follow {
+    // What the journal gets is followed there: this log would never have another line of the unit.
+    if request.follow && source == LogSource::Embedded {
         // The sink stays until the client goes; the main loop then ends it.
         let follower = answer.downgrade();
         let mut sink = Some(answer);

@@ -1,4 +1,4 @@
-//! A unit file with the drop-ins beside it: read once, hashed and parsed from the same bytes.
+//! A unit file with its drop-ins: read once, hashed and parsed from the same bytes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,8 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use agentd_trust::{Sha256Digest, name};
-use agentd_unit::UnitName;
 use agentd_unit::loader::drop_in_stems;
+use agentd_unit::search_path::TierKind;
+use agentd_unit::{Scope, SearchPath, UnitName};
 
 use super::{ClosureError, read};
 
@@ -21,12 +22,13 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// Reads the unit file at `path` and the drop-ins beside it.
-    pub(crate) fn read(path: &Path) -> Result<Self, ClosureError> {
+    /// Reads the unit file at `path` and its drop-ins: those of all folders that a manager of the machine whose `/` is
+    /// `root` searches, if the file lies in one of them, else those beside it.
+    pub(crate) fn read(path: &Path, root: &Path) -> Result<Self, ClosureError> {
         let wrong = || ClosureError::NotAUnitFile(path.to_owned());
         let unit = UnitName::of_file(path).map_err(|_| wrong())?;
         let mut files = vec![(path.to_owned(), read(path)?)];
-        for drop_in in drop_ins(path, &unit)? {
+        for drop_in in drop_ins(&folders(path, root), &unit)? {
             let bytes = read(&drop_in)?;
             files.push((drop_in, bytes));
         }
@@ -41,14 +43,30 @@ impl Definition {
     }
 }
 
-/// The drop-ins that apply, in the order of their names: of one name that of the most special folder, and none where
-/// that is a mask (a link to /dev/null, or empty).
-fn drop_ins(path: &Path, unit: &UnitName) -> Result<Vec<PathBuf>, ClosureError> {
+/// The folders whose drop-ins apply to a unit file, highest first.
+fn folders(path: &Path, root: &Path) -> Vec<PathBuf> {
+    let beside = path.parent().map(Path::to_owned).unwrap_or_default();
+    let system = SearchPath::new(Scope::System, &[], &BTreeMap::new(), false).unwrap_or_default();
+    let units = system.tiers.into_iter().filter(|tier| tier.kind == TierKind::Units);
+    let searched: Vec<PathBuf> =
+        units.filter_map(|tier| Some(root.join(tier.path.strip_prefix("/").ok()?))).collect();
+    let is_here = |folder: &PathBuf| match (folder.canonicalize(), beside.canonicalize()) {
+        (Ok(folder), Ok(beside)) => folder == beside,
+        _ => false,
+    };
+    if searched.iter().any(is_here) { searched } else { vec![beside] }
+}
+
+/// The drop-ins that apply, in the order of their names: of one name that of the most special folder, there of the
+/// highest tier, and none where that is a mask (a link to /dev/null, or empty).
+fn drop_ins(folders: &[PathBuf], unit: &UnitName) -> Result<Vec<PathBuf>, ClosureError> {
     let mut chosen = BTreeMap::new();
     for stem in drop_in_stems(unit) {
-        for drop_in in entries(&path.with_file_name(format!("{stem}.d")))? {
-            if let Some(name) = drop_in.file_name() {
-                chosen.entry(name.to_owned()).or_insert(drop_in);
+        for folder in folders {
+            for drop_in in entries(&folder.join(format!("{stem}.d")))? {
+                if let Some(name) = drop_in.file_name() {
+                    chosen.entry(name.to_owned()).or_insert(drop_in);
+                }
             }
         }
     }
