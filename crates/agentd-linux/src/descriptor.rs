@@ -15,6 +15,16 @@ pub fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes reads and writes wait again, for a descriptor that was opened without waiting.
+///
+/// # Errors
+/// None that an open descriptor can have.
+pub fn set_blocking(fd: impl AsFd) -> io::Result<()> {
+    let flags = OFlag::from_bits_retain(fcntl(&fd, FcntlArg::F_GETFL)?);
+    fcntl(&fd, FcntlArg::F_SETFL(flags & !OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
 /// How many bytes can be read from a pipe or a stream socket without waiting. ioctl FIONREAD, pipe(7).
 ///
 /// # Errors

@@ -34,6 +34,29 @@ pub fn connect(socket: &Path, identifier: &str, unit: &str) -> io::Result<OwnedF
     Ok(stream.into())
 }
 
+/// Where journald looks for the most verbose level of a unit: a link whose target is the number.
+const UNITS: &str = "/run/systemd/units";
+
+/// Tells journald which lines of a unit to drop: those above `level`, systemd.exec(5) `LogLevelMax`. None: none.
+///
+/// # Errors
+/// The folder that journald reads cannot be written to.
+pub fn limit_level(unit: &str, level: Option<u8>) -> io::Result<()> {
+    limit_level_in(Path::new(UNITS), unit, level)
+}
+
+fn limit_level_in(folder: &Path, unit: &str, level: Option<u8>) -> io::Result<()> {
+    let link = folder.join(format!("log-level-max:{unit}"));
+    if let Err(error) = std::fs::remove_file(&link)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let Some(level) = level else { return Ok(()) };
+    std::fs::create_dir_all(folder)?;
+    std::os::unix::fs::symlink(level.to_string(), link)
+}
+
 fn nonblocking_stream(path: &Path) -> io::Result<UnixStream> {
     use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
     use std::os::fd::AsRawFd;
@@ -69,6 +92,19 @@ mod tests {
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "<4>hello\n");
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_level_is_a_link_that_goes_when_it_is_taken_back() {
+        let folder = std::env::temp_dir().join(format!("agentd-levels-{}", std::process::id()));
+        let link = folder.join("log-level-max:web.service");
+        for level in [4, 6] {
+            limit_level_in(&folder, "web.service", Some(level)).unwrap();
+            assert_eq!(std::fs::read_link(&link).unwrap().to_str(), Some(&*level.to_string()));
+        }
+        limit_level_in(&folder, "web.service", None).unwrap();
+        assert!(!link.is_symlink());
+        std::fs::remove_dir(folder).unwrap();
     }
 
     #[test]

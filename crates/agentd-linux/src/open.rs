@@ -5,3 +5,9 @@ pub const NONBLOCK: i32 = libc::O_NONBLOCK;
 
 /// A terminal that is opened does not become the one that we can be interrupted from.
 pub const NOCTTY: i32 = libc::O_NOCTTY;
+
+/// Nothing but a folder is opened.
+pub const DIRECTORY: i32 = libc::O_DIRECTORY;
+
+/// A link at the end of the path is an error.
+pub const NOFOLLOW: i32 = libc::O_NOFOLLOW;

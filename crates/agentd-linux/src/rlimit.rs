@@ -1,5 +1,6 @@
 //! Resource limits: getrlimit(2), setrlimit(2).
 
+use std::fmt;
 use std::io;
 
 /// One of the kernel's resources.
@@ -52,6 +53,15 @@ pub struct Rlimit {
     pub soft: u64,
     /// Up to where a process may raise its soft limit.
     pub hard: u64,
+}
+
+impl fmt::Display for Rlimit {
+    /// The key and its value, as a unit file has it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = format!("{:?}", self.resource).to_uppercase();
+        let part = |value: u64| if value == INFINITY { "infinity".to_owned() } else { value.to_string() };
+        write!(f, "Limit{name}={}:{}", part(self.soft), part(self.hard))
+    }
 }
 
 /// The limit of this process.

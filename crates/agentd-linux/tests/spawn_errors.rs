@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use agentd_linux::reap::reap_one;
 use agentd_linux::rlimit::{Resource, Rlimit};
-use agentd_linux::spawn::{Identity, SpawnPlan, Spawner, Step, WorkingDirectory};
+use agentd_linux::spawn::{Identity, Policy, Scheduling, SpawnPlan, Spawner, Step, WorkingDirectory};
 use common::{alone, c, is_root, plan, spawners};
 
 /// A step, what makes it fail, and what is said.
@@ -19,12 +19,24 @@ fn folder(plan: &mut SpawnPlan<'_>, path: &str) {
     plan.working_directory = Some(WorkingDirectory { path: c(path), optional: false });
 }
 
-const CASES: [Case; 8] = [
+const CASES: [Case; 12] = [
     (Step::OomAdjust, libc::EINVAL, "cannot set the OOM score to 5000", |plan| {
         plan.oom_score_adjust = Some(5000)
     }),
-    (Step::Limits, libc::EINVAL, "cannot set the resource limits", |plan| {
+    (Step::Limits, libc::EINVAL, "cannot set LimitCORE=2:1", |plan| {
         plan.rlimits = vec![Rlimit { resource: Resource::Core, soft: 2, hard: 1 }];
+    }),
+    (Step::CpuAffinity, libc::EINVAL, "cannot run on the processors of CPUAffinity [8191]", |plan| {
+        plan.affinity = vec![8191]
+    }),
+    (Step::IoPriority, libc::EINVAL, "cannot set IOSchedulingClass and IOSchedulingPriority", |plan| {
+        plan.io_priority = Some(7 << 13)
+    }),
+    (Step::SetScheduler, libc::EINVAL, "cannot set CPUSchedulingPolicy", |plan| {
+        plan.scheduling = Some(Scheduling { policy: Policy::Fifo, priority: 100, reset_on_fork: false });
+    }),
+    (Step::Chroot, libc::ENOENT, "cannot take RootDirectory /nonexistent as /", |plan| {
+        plan.root_directory = Some(c("/nonexistent"));
     }),
     (Step::Chdir, libc::ENOENT, "cannot enter the folder /nonexistent", |plan| folder(plan, "/nonexistent")),
     (Step::Chdir, libc::ENOTDIR, "cannot enter the folder /etc/passwd", |plan| folder(plan, "/etc/passwd")),

@@ -13,6 +13,13 @@ use crate::exec::{ExecCommand, ExecKind};
 use crate::name::UnitName;
 use crate::signal::Signal;
 
+mod execution;
+
+pub use execution::{
+    CpuPolicy, EnvironmentFile, Execution, FOLDER_MODE, Folders, Input, IoClass, LimitedResource, Output,
+    Preserve, ResourceLimit, Seize,
+};
+
 /// `[Unit]`, systemd.unit(5).
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnitSection {
@@ -247,6 +254,8 @@ pub struct ServiceSection {
     pub ambient_capabilities: CapabilityMask,
     /// `NoNewPrivileges`: default no.
     pub no_new_privileges: bool,
+    /// How its processes are executed.
+    pub execution: Execution,
 }
 
 /// A bound on memory as written.
@@ -306,6 +315,7 @@ impl Default for ServiceSection {
             capability_bounding_set: None,
             ambient_capabilities: 0,
             no_new_privileges: false,
+            execution: Execution::default(),
         }
     }
 }

@@ -54,7 +54,7 @@ fn measure(lines: u64) -> Result<(), Box<dyn Error>> {
     config.files_kept = 9;
     let store = LogStore::start(config)?;
     let (read, write) = std::io::pipe()?;
-    store.attach(&UnitName::parse("a.service")?, InvocationId(1), read.into());
+    store.attach(&UnitName::parse("a.service")?, InvocationId(1), read.into(), None);
     let (cpu, start) = (cpu_time()?, Instant::now());
     let mut child = agent(lines, write)?;
     child.wait()?;

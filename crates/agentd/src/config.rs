@@ -56,6 +56,21 @@ pub struct Folders {
     pub user_runtime: Option<PathBuf>,
     /// Above units' `StateDirectory`: `/var/lib`, or the user's state home.
     pub units_state: PathBuf,
+    /// Above the other folders that units name.
+    pub units: UnitFolders,
+}
+
+/// Where `RuntimeDirectory` and the like lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitFolders {
+    /// `RuntimeDirectory`: `/run`, or `XDG_RUNTIME_DIR`.
+    pub runtime: PathBuf,
+    /// `CacheDirectory`: `/var/cache`, or the user's cache home.
+    pub cache: PathBuf,
+    /// `LogsDirectory`: `/var/log`, or `log` below the user's state home.
+    pub logs: PathBuf,
+    /// `ConfigurationDirectory`: `/etc`, or the user's configuration home.
+    pub configuration: PathBuf,
 }
 
 impl Folders {
@@ -126,6 +141,10 @@ pub struct UserEnvironment {
     pub runtime: Option<PathBuf>,
     /// `XDG_STATE_HOME`.
     pub state: Option<PathBuf>,
+    /// `XDG_CACHE_HOME`.
+    pub cache: Option<PathBuf>,
+    /// `XDG_CONFIG_HOME`.
+    pub configuration: Option<PathBuf>,
 }
 
 impl UserEnvironment {
@@ -133,7 +152,13 @@ impl UserEnvironment {
     #[must_use]
     pub fn read() -> Self {
         let read = |key| std::env::var_os(key).map(PathBuf::from).filter(|path: &PathBuf| path.is_absolute());
-        Self { home: read("HOME"), runtime: read("XDG_RUNTIME_DIR"), state: read("XDG_STATE_HOME") }
+        Self {
+            home: read("HOME"),
+            runtime: read("XDG_RUNTIME_DIR"),
+            state: read("XDG_STATE_HOME"),
+            cache: read("XDG_CACHE_HOME"),
+            configuration: read("XDG_CONFIG_HOME"),
+        }
     }
 }
 
@@ -155,7 +180,16 @@ pub fn folders(mode: Mode, options: &Options, env: &UserEnvironment) -> Result<F
         let log = options.log_dir.clone().map_or_else(|| below("agentd/log"), Ok)?;
         let units_state = state_home.unwrap_or_else(|| state.join("units"));
         let (home, user_runtime) = (env.home.clone(), env.runtime.clone());
-        return Ok(Folders { runtime, state, log, home, user_runtime, units_state });
+        let below_home = |given: &Option<PathBuf>, default: &str| {
+            given.clone().or_else(|| env.home.as_ref().map(|home| home.join(default)))
+        };
+        let units = UnitFolders {
+            runtime: env.runtime.clone().unwrap_or_else(|| runtime.join("units")),
+            cache: below_home(&env.cache, ".cache").unwrap_or_else(|| state.join("cache")),
+            logs: units_state.join("log"),
+            configuration: below_home(&env.configuration, ".config").unwrap_or_else(|| state.join("config")),
+        };
+        return Ok(Folders { runtime, state, log, home, user_runtime, units_state, units });
     }
     let or =
         |given: &Option<PathBuf>, default: &str| given.clone().unwrap_or_else(|| Path::new(default).into());
@@ -166,5 +200,11 @@ pub fn folders(mode: Mode, options: &Options, env: &UserEnvironment) -> Result<F
         home: None,
         user_runtime: None,
         units_state: "/var/lib".into(),
+        units: UnitFolders {
+            runtime: "/run".into(),
+            cache: "/var/cache".into(),
+            logs: "/var/log".into(),
+            configuration: "/etc".into(),
+        },
     })
 }

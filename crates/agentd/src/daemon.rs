@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use agentd_engine::{Effect, Event, JobKind, JobMode, Manager, Request, ShutdownKind};
+use agentd_engine::{ActiveState, Effect, Event, JobKind, JobMode, Manager, Request, ShutdownKind};
 use tokio::sync::mpsc;
 
 use crate::control::Inbound;
@@ -106,6 +106,7 @@ impl Daemon {
             let instances = crate::watch::units::instances_in_use(&self.manager);
             self.world.loading.begin(&self.world.config, instances, errand);
         }
+        self.remove_kept_folders();
         self.world.prune_followers();
         self.world.replies.prune();
         if std::mem::take(&mut self.world.reopen_control) {
@@ -120,6 +121,18 @@ impl Daemon {
         if std::mem::take(&mut self.world.dump) {
             self.dump();
         }
+    }
+
+    /// What `RuntimeDirectoryPreserve=restart` has kept goes with a unit that is down and has no job to come up again.
+    fn remove_kept_folders(&mut self) {
+        if self.world.kept_folders.is_empty() {
+            return;
+        }
+        let manager = &self.manager;
+        self.world.remove_kept_folders(|name| {
+            let down = |active| matches!(active, ActiveState::Inactive | ActiveState::Failed);
+            manager.unit(name).is_none_or(|unit| down(unit.active) && unit.job.is_none())
+        });
     }
 
     /// Logs where every unit stands, as systemd does at SIGUSR2.

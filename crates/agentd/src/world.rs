@@ -26,6 +26,7 @@ use crate::control::{Follower, Inbound, unit_files};
 use crate::journal::{self, Journal};
 use crate::log::{FollowId, LogStore};
 use crate::perform::Spawner;
+use crate::perform::folders;
 use crate::perform::runs::Runs;
 use crate::perform::start::JOURNAL_UNIT;
 use crate::perform::trust::Trust;
@@ -111,6 +112,8 @@ pub struct World {
     pub lock: std::fs::File,
     /// Whether the kit for Python agents was written to the runtime folder.
     pub kit_written: bool,
+    /// Runtime folders that outlive their run until it is known that no restart follows.
+    pub kept_folders: BTreeMap<UnitName, Vec<PathBuf>>,
 }
 
 impl World {
@@ -211,11 +214,25 @@ impl World {
     /// A run is over: its cgroup, its copies and its pipe go.
     pub fn release(&mut self, id: InvocationId) {
         let Some(run) = self.runs.end(id) else { return };
+        if let Some(body) = run.unit.as_service() {
+            folders::release(self, &run.unit.name, &body.service);
+        }
         self.watches.forget(id);
         self.trust.forget(&id.to_string());
         if let Some(leaf) = run.cgroup {
             self.watches.remove(&run.unit.name, leaf);
         }
+    }
+
+    /// Removes folders that stay over an automatic restart, of units that `rests` says do not run again.
+    pub fn remove_kept_folders(&mut self, rests: impl Fn(&UnitName) -> bool) {
+        self.kept_folders.retain(|unit, paths| {
+            let gone = rests(unit);
+            if gone {
+                folders::remove(unit, paths);
+            }
+            !gone
+        });
     }
 
     /// Whether the journal, not the embedded log, has what a unit says.

@@ -24,14 +24,17 @@ const UNSHARE: &[&str] = &[
     "--kill-child",
 ];
 
-const SLOW_TO_STOP: &str = "[Service]\nExecStart = [\"/bin/sh\", \"-c\", \"trap 'sleep 0.3; echo stopped > $${MARK}; exit 0' TERM; while :; do sleep 0.05; done\"]\n[Install]\nWantedBy = [\"multi-user.target\"]\n";
+const SLOW_TO_STOP: &str = "[Service]\nExecStart = [\"/bin/sh\", \"-c\", \"trap 'sleep 0.3; echo stopped > $${MARK}; exit 0' TERM; echo up > $${MARK}.up; while :; do sleep 0.05; done\"]\n[Install]\nWantedBy = [\"multi-user.target\"]\n";
 
 fn container(name: &str) -> (Manager, std::path::PathBuf) {
     let setup = Setup::new(name).wrapper(UNSHARE);
     let mark = setup.path("mark");
     let unit = SLOW_TO_STOP.replace("$${MARK}", &mark.display().to_string());
     setup.unit("slow.service", &unit);
-    (setup.start(), mark)
+    let mut manager = setup.start();
+    // Before its trap is set, the agent would end at once and leave no mark.
+    manager.until("the agent is not up", |m| m.path("mark.up").exists());
+    (manager, mark)
 }
 
 /// The pid, as seen from here, of the manager below the wrapper.

@@ -58,7 +58,7 @@ fn texts(entries: &[Entry]) -> Vec<String> {
 /// A pipe whose read end the store has.
 fn attached(store: &LogStore, unit: &UnitName, run: InvocationId) -> std::io::PipeWriter {
     let (read, write) = std::io::pipe().unwrap();
-    store.attach(unit, run, read.into());
+    store.attach(unit, run, read.into(), None);
     write
 }
 

@@ -9,16 +9,20 @@
 //!
 //! # The order
 //!
-//! cgroup, session, signals, OOM score, nice, descriptors, limits, umask, bounding set, groups, user, folder,
-//! capabilities, no-new-privileges, exec. Limits come after the descriptors, so that a low `LimitNOFILE` does not
-//! keep them from being placed. The bounding set comes before the user, since dropping needs CAP_SETPCAP; the
-//! ambient set after it, since a change of user clears it. The folder is entered as the user: on a network file
-//! system only the user may be allowed to.
+//! cgroup, session, signals, OOM score, scheduling, descriptors, terminal, limits, umask, root, bounding set, secure
+//! bits, groups, user, folder, capabilities, no-new-privileges, exec. Limits come after the descriptors, so that a
+//! low `LimitNOFILE` does not keep them from being placed. The bounding set and the secure bits come before the
+//! user, since both need CAP_SETPCAP; the ambient set after it, since a change of user clears it. The folder is
+//! entered as the user: on a network file system only the user may be allowed to.
 
-use core::ffi::{CStr, c_char, c_void};
+mod attributes;
+mod descriptors;
+mod identity;
+
+use core::ffi::{c_char, c_void};
 use std::os::fd::RawFd;
 
-use super::raw::{self, CapabilitySets, Errno};
+use super::raw::{self, Errno};
 use super::step::Step;
 
 /// Where the child writes that it failed; the parent reads it once the child is past its exec or gone.
@@ -29,19 +33,29 @@ pub(super) struct Report {
     pub(super) step: u32,
     /// What the kernel said.
     pub(super) errno: Errno,
+    /// Which of the things of the step it was, counted from 0.
+    pub(super) item: u32,
 }
 
 impl Report {
+    /// How many bytes a report has in a pipe.
+    pub(super) const BYTES: usize = 12;
+
     /// The bytes of a report in a pipe.
-    pub(super) fn bytes(self) -> [u8; 8] {
+    pub(super) fn bytes(self) -> [u8; Self::BYTES] {
         let [a, b, c, d] = self.step.to_ne_bytes();
         let [e, f, g, h] = self.errno.to_ne_bytes();
-        [a, b, c, d, e, f, g, h]
+        let [i, j, k, l] = self.item.to_ne_bytes();
+        [a, b, c, d, e, f, g, h, i, j, k, l]
     }
 
     /// The report in these bytes.
-    pub(super) fn from_bytes([a, b, c, d, e, f, g, h]: [u8; 8]) -> Self {
-        Self { step: u32::from_ne_bytes([a, b, c, d]), errno: Errno::from_ne_bytes([e, f, g, h]) }
+    pub(super) fn from_bytes([a, b, c, d, e, f, g, h, i, j, k, l]: [u8; Self::BYTES]) -> Self {
+        Self {
+            step: u32::from_ne_bytes([a, b, c, d]),
+            errno: Errno::from_ne_bytes([e, f, g, h]),
+            item: u32::from_ne_bytes([i, j, k, l]),
+        }
     }
 }
 
@@ -66,6 +80,8 @@ pub(super) struct Who<'a> {
 pub(super) struct Dispositions {
     /// Signals to reset, number N at bit N-1.
     pub(super) reset: u64,
+    /// SIGPIPE is ignored.
+    pub(super) ignore_pipe: bool,
 }
 
 /// How the descriptors that are not handed over are kept from the program.
@@ -86,11 +102,22 @@ pub(super) struct Walk<'a> {
     /// The text for `oom_score_adj`.
     pub(super) oom_score_adjust: Option<&'a [u8]>,
     pub(super) nice: Option<i32>,
+    /// Policy and priority, sched_setscheduler(2).
+    pub(super) scheduling: Option<(i32, i32)>,
+    /// The bits of the processors that it may run on; empty: as the manager.
+    pub(super) affinity: &'a [u8],
+    /// Class and priority as ioprio_set(2) takes them.
+    pub(super) io_priority: Option<i32>,
+    /// Descriptor 0 becomes the controlling terminal; true: even if it is another session's.
+    pub(super) terminal: Option<bool>,
     /// The sources of descriptors 0 and up; moved out of the way as the walk goes.
     pub(super) sources: &'a mut [RawFd],
     pub(super) shut: Shut,
     pub(super) rlimits: &'a [(u32, libc::rlimit64)],
     pub(super) umask: u32,
+    /// What becomes `/`; null: as the manager.
+    pub(super) root: *const c_char,
+    pub(super) secure_bits: Option<u32>,
     /// Capabilities to drop from the bounding set, number N at bit N.
     pub(super) drop: u64,
     pub(super) who: Option<Who<'a>>,
@@ -116,29 +143,45 @@ pub(super) struct Walk<'a> {
 pub(super) unsafe extern "C" fn run(argument: *mut c_void) -> ! {
     // SAFETY: the parent passes the address of a Walk and waits until the child is past its exec or gone.
     let walk = unsafe { &mut *argument.cast::<Walk<'_>>() };
-    let (step, errno) = match walk.prepare() {
-        Ok(()) => (Step::Exec, walk.exec()),
+    let failure = match walk.prepare() {
+        Ok(()) => Failure::of(Step::Exec, walk.exec()),
         Err(failure) => failure,
     };
-    walk.report = Report { step: step as u32, errno };
+    walk.report = Report { step: failure.step as u32, errno: failure.errno, item: failure.item };
     if let Some(fd) = walk.report_fd {
         // If the pipe has no reader the parent is gone, and nobody is left to tell.
         let _unheard = raw::write(fd, &walk.report.bytes());
     }
-    raw::exit(step.exit_status().unwrap_or(u8::MAX))
+    raw::exit(failure.step.exit_status().unwrap_or(u8::MAX))
 }
 
 /// The step that failed and why.
-type Failure = (Step, Errno);
+struct Failure {
+    step: Step,
+    errno: Errno,
+    /// Which of the step's things it was.
+    item: u32,
+}
+
+impl Failure {
+    fn of(step: Step, errno: Errno) -> Self {
+        Self { step, errno, item: 0 }
+    }
+}
 
 /// Names the step of an error.
-trait At<T> {
-    fn at(self, step: Step) -> Result<T, Failure>;
+trait At<T>: Sized {
+    fn at(self, step: Step) -> Result<T, Failure> {
+        self.at_item(step, 0)
+    }
+
+    /// The same with the number of the thing that failed.
+    fn at_item(self, step: Step, item: u32) -> Result<T, Failure>;
 }
 
 impl<T> At<T> for Result<T, Errno> {
-    fn at(self, step: Step) -> Result<T, Failure> {
-        self.map_err(|errno| (step, errno))
+    fn at_item(self, step: Step, item: u32) -> Result<T, Failure> {
+        self.map_err(|errno| Failure { step, errno, item })
     }
 }
 
@@ -152,19 +195,23 @@ impl Walk<'_> {
             raw::setsid().at(Step::Setsid)?;
         }
         self.reset_signals().at(Step::SignalMask)?;
-        if let Some(text) = self.oom_score_adjust {
-            let path: &CStr = c"/proc/self/oom_score_adj";
-            raw::write_file(libc::AT_FDCWD, path, text).at(Step::OomAdjust)?;
-        }
-        if let Some(nice) = self.nice {
-            raw::set_nice(nice).at(Step::Nice)?;
-        }
+        self.set_attributes()?;
         self.place_descriptors()?;
-        for (resource, limit) in self.rlimits {
-            raw::set_rlimit(*resource, limit).at(Step::Limits)?;
+        if let Some(force) = self.terminal {
+            raw::take_terminal(0, force).at(Step::Stdin)?;
+        }
+        for (item, (resource, limit)) in (0..).zip(self.rlimits) {
+            raw::set_rlimit(*resource, limit).at_item(Step::Limits, item)?;
         }
         raw::umask(self.umask);
+        if !self.root.is_null() {
+            // SAFETY: the parent made the pointer from a C string that outlives the walk.
+            unsafe { raw::chroot(self.root) }.at(Step::Chroot)?;
+        }
         self.drop_bounding_set().at(Step::Capabilities)?;
+        if let Some(bits) = self.secure_bits {
+            raw::prctl(libc::PR_SET_SECUREBITS, bits as usize, 0).at(Step::SecureBits)?;
+        }
         self.become_user()?;
         self.change_directory().at(Step::Chdir)?;
         self.set_ambient().at(Step::Capabilities)?;
@@ -182,76 +229,10 @@ impl Walk<'_> {
                 raw::default_disposition(number)?;
             }
         }
+        if self.dispositions.ignore_pipe {
+            raw::ignore(libc::SIGPIPE)?;
+        }
         raw::set_signal_mask(0)?;
-        Ok(())
-    }
-
-    /// Puts the descriptors at 0 and up and ends all others with the exec.
-    fn place_descriptors(&mut self) -> Result<(), Failure> {
-        let count = self.sources.len() as RawFd;
-        // Out of the range of numbers first, so that no placing overwrites a source.
-        if let Some(fd) = self.report_fd.filter(|fd| *fd < count) {
-            self.report_fd = Some(raw::duplicate_above(fd, count).at(Step::Fds)? as RawFd);
-        }
-        if let Target::Fd(fd) = self.target
-            && fd < count
-        {
-            self.target = Target::Fd(raw::duplicate_above(fd, count).at(Step::Fds)? as RawFd);
-        }
-        for (number, source) in (0..).zip(self.sources.iter_mut()) {
-            if *source < count {
-                *source = raw::duplicate_above(*source, count).at(placing(number))? as RawFd;
-            }
-        }
-        for (number, source) in (0..).zip(self.sources.iter()) {
-            raw::duplicate_to(*source, number).at(placing(number))?;
-        }
-        self.shut_others(count).at(Step::Fds)
-    }
-
-    /// Marks all from `first` up: what the exec itself needs is used before it is closed.
-    fn shut_others(&self, first: RawFd) -> Result<(), Errno> {
-        match self.shut {
-            Shut::Range => {
-                raw::cloexec_from(first as u32)?;
-            }
-            Shut::EachTo(last) => {
-                for fd in first..=last {
-                    match raw::set_cloexec(fd) {
-                        Ok(_) | Err(libc::EBADF) => {}
-                        Err(errno) => return Err(errno),
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn drop_bounding_set(&self) -> Result<(), Errno> {
-        for number in 0..64 {
-            if self.drop & (1 << number) != 0 {
-                raw::prctl(libc::PR_CAPBSET_DROP, number, 0)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn become_user(&self) -> Result<(), Failure> {
-        let Some(who) = &self.who else { return Ok(()) };
-        // To the kernel this number says "leave it as it is", which would be root.
-        if who.gid == u32::MAX {
-            return Err((Step::Group, libc::EINVAL));
-        }
-        if who.uid == u32::MAX {
-            return Err((Step::User, libc::EINVAL));
-        }
-        if self.ambient.is_some_and(|set| set != 0) {
-            // The permitted set survives the change of user, to become the ambient one; the exec clears the flag.
-            raw::prctl(libc::PR_SET_KEEPCAPS, 1, 0).at(Step::Capabilities)?;
-        }
-        raw::set_groups(who.groups).at(Step::Group)?;
-        raw::set_gid(who.gid).at(Step::Group)?;
-        raw::set_uid(who.uid).at(Step::User)?;
         Ok(())
     }
 
@@ -265,25 +246,6 @@ impl Walk<'_> {
             }
             Err(errno) => Err(errno),
         }
-    }
-
-    /// Makes the inheritable and the ambient set exactly what was asked for.
-    fn set_ambient(&self) -> Result<(), Errno> {
-        let Some(ambient) = self.ambient else { return Ok(()) };
-        raw::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as usize, 0)?;
-        let old = raw::capabilities()?;
-        // A process that stays root keeps what it has until the exec computes its sets anew; one that became
-        // another user keeps nothing else.
-        let permitted =
-            if self.who.as_ref().is_some_and(|who| who.uid != 0) { ambient } else { old.permitted };
-        let sets = CapabilitySets { effective: old.effective & permitted, permitted, inheritable: ambient };
-        raw::set_capabilities(sets)?;
-        for number in 0..64 {
-            if ambient & (1 << number) != 0 {
-                raw::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE as usize, number)?;
-            }
-        }
-        Ok(())
     }
 
     /// Becomes the program; comes back only with an errno.
@@ -304,16 +266,6 @@ impl Walk<'_> {
                 unsafe { raw::execve_fd(last, self.argv, self.envp) }
             }
         }
-    }
-}
-
-/// Which step the placing of this descriptor is.
-fn placing(number: RawFd) -> Step {
-    match number {
-        0 => Step::Stdin,
-        1 => Step::Stdout,
-        2 => Step::Stderr,
-        _ => Step::Fds,
     }
 }
 
@@ -339,6 +291,8 @@ unsafe fn write_decimal(at: *mut u8, number: u32) {
 
 #[cfg(test)]
 mod tests {
+    use core::ffi::CStr;
+
     use super::*;
 
     #[test]
@@ -355,8 +309,8 @@ mod tests {
 
     #[test]
     fn a_report_comes_out_of_the_pipe_as_it_went_in() {
-        let report = Report { step: Step::Exec as u32, errno: libc::ENOENT };
+        let report = Report { step: Step::Exec as u32, errno: libc::ENOENT, item: 7 };
         let back = Report::from_bytes(report.bytes());
-        assert_eq!((back.step, back.errno), (report.step, report.errno));
+        assert_eq!((back.step, back.errno, back.item), (report.step, report.errno, report.item));
     }
 }

@@ -23,7 +23,12 @@ pub struct SpawnError {
 impl SpawnError {
     /// The failure of a step of this plan.
     pub(super) fn new(plan: &SpawnPlan<'_>, step: Step, source: io::Error) -> Self {
-        let action = action(plan, step, &source);
+        Self::of_item(plan, step, 0, source)
+    }
+
+    /// The same with the number of the thing that it failed at.
+    pub(super) fn of_item(plan: &SpawnPlan<'_>, step: Step, item: u32, source: io::Error) -> Self {
+        let action = action(plan, step, item as usize, &source);
         Self { step, program: plan.program_name(), action, source }
     }
 
@@ -34,7 +39,7 @@ impl SpawnError {
 }
 
 /// What the step was about to do.
-fn action(plan: &SpawnPlan<'_>, step: Step, source: &io::Error) -> String {
+fn action(plan: &SpawnPlan<'_>, step: Step, item: usize, source: &io::Error) -> String {
     match step {
         Step::Fork => "cannot make a process".into(),
         Step::Cgroup => "cannot enter the cgroup of the unit".into(),
@@ -46,7 +51,18 @@ fn action(plan: &SpawnPlan<'_>, step: Step, source: &io::Error) -> String {
         Step::Stdout => "cannot connect standard output".into(),
         Step::Stderr => "cannot connect standard error".into(),
         Step::Fds => "cannot hand over the descriptors".into(),
-        Step::Limits => "cannot set the resource limits".into(),
+        Step::Limits => match plan.rlimits.get(item) {
+            Some(limit) => format!("cannot set {limit}"),
+            None => "cannot set the resource limits".into(),
+        },
+        Step::SetScheduler => "cannot set CPUSchedulingPolicy".into(),
+        Step::CpuAffinity => format!("cannot run on the processors of CPUAffinity {:?}", plan.affinity),
+        Step::IoPriority => "cannot set IOSchedulingClass and IOSchedulingPriority".into(),
+        Step::Chroot => match &plan.root_directory {
+            Some(root) => format!("cannot take RootDirectory {} as /", root.to_string_lossy()),
+            None => "cannot change the root".into(),
+        },
+        Step::SecureBits => "cannot set SecureBits".into(),
         Step::Capabilities if plan.ambient_set & !plan.bounding_set.unwrap_or(u64::MAX) != 0 => {
             "cannot set the capabilities: the ambient set has some that the bounding set lacks".into()
         }

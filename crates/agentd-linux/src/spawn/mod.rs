@@ -36,7 +36,7 @@ use nix::sys::signal::Signal;
 
 pub use error::SpawnError;
 pub use features::{Features, release};
-pub use plan::{Identity, Program, SpawnPlan, Stdio, WorkingDirectory};
+pub use plan::{Identity, Policy, Program, Scheduling, SpawnPlan, Stdio, Terminal, WorkingDirectory};
 pub use step::{Step, exit_status_word};
 
 use crate::pidfd::PidFd;
@@ -190,13 +190,22 @@ impl Spawner {
         Ok(Walk {
             cgroup: plan.cgroup.filter(|_| !clone3).map(|fd| fd.as_raw_fd()),
             new_session: plan.new_session,
-            dispositions: Dispositions { reset: if clone3 { self.ignored } else { u64::MAX } },
+            dispositions: Dispositions {
+                reset: if clone3 { self.ignored } else { u64::MAX },
+                ignore_pipe: plan.ignore_sigpipe,
+            },
             oom_score_adjust: arrays.oom_score_adjust.as_deref(),
             nice: plan.nice,
+            scheduling: plan.scheduling.map(|s| (policy_number(s), s.priority)),
+            affinity: &arrays.affinity,
+            io_priority: plan.io_priority,
+            terminal: plan.terminal.map(|terminal| terminal == Terminal::Force),
             sources: &mut arrays.sources,
             shut,
             rlimits: &arrays.rlimits,
             umask: plan.umask,
+            root: plan.root_directory.as_ref().map_or(std::ptr::null(), |root| root.as_ptr()),
+            secure_bits: plan.secure_bits,
             drop,
             who: plan.identity.as_ref().map(|who| Who { uid: who.uid, gid: who.gid, groups: &who.groups }),
             working_directory: folder.map_or(c"/".as_ptr(), |folder| folder.path.as_ptr()),
@@ -227,6 +236,7 @@ struct Arrays {
     sources: Vec<RawFd>,
     rlimits: Vec<(u32, libc::rlimit64)>,
     oom_score_adjust: Option<Vec<u8>>,
+    affinity: Vec<u8>,
 }
 
 /// Ten digits of the largest pid and NUL.
@@ -249,9 +259,26 @@ impl Arrays {
             sources: plan.sources(null),
             rlimits: plan.rlimits.iter().map(limit).collect(),
             oom_score_adjust: plan.oom_score_adjust.map(|score| score.to_string().into_bytes()),
+            affinity: processor_mask(&plan.affinity),
             _pid_texts: pid_texts,
         }
     }
+}
+
+/// The policy as sched_setscheduler(2) takes it.
+fn policy_number(scheduling: Scheduling) -> i32 {
+    scheduling.policy as i32 | if scheduling.reset_on_fork { libc::SCHED_RESET_ON_FORK } else { 0 }
+}
+
+/// The bits of sched_setaffinity(2), in whole words of the kernel's; empty where no processor is named.
+fn processor_mask(processors: &[u32]) -> Vec<u8> {
+    let Some(highest) = processors.iter().max() else { return Vec::new() };
+    let mut mask = vec![0; (*highest as usize / 64 + 1) * 8];
+    for number in processors {
+        // The kernel's words have the machine's byte order, which is little-endian on all that agentd knows.
+        mask[*number as usize / 8] |= 1 << (number % 8);
+    }
+    mask
 }
 
 /// The strings as the kernel takes them.
@@ -292,7 +319,7 @@ fn hear(mut reader: io::PipeReader, timeout: Duration) -> io::Result<Report> {
         match poll(&mut [PollFd::new(reader.as_fd(), PollFlags::POLLIN)], left) {
             Ok(0) => break,
             Ok(_) => {
-                let mut bytes = [0; 8];
+                let mut bytes = [0; Report::BYTES];
                 return match reader.read_exact(&mut bytes) {
                     Ok(()) => Ok(Report::from_bytes(bytes)),
                     Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(Report::default()),
@@ -311,7 +338,10 @@ fn hear(mut reader: io::PipeReader, timeout: Duration) -> io::Result<Report> {
 fn settle(plan: &SpawnPlan<'_>, report: Report, pid: u32, pidfd: PidFd) -> Result<Child, SpawnError> {
     let Some(step) = Step::from_number(report.step) else { return Ok(Child { pid, pidfd }) };
     match pidfd.reap() {
-        Ok(_) => Err(SpawnError::from_errno(plan, step, report.errno)),
+        Ok(_) => {
+            let source = io::Error::from_raw_os_error(report.errno);
+            Err(SpawnError::of_item(plan, step, report.item, source))
+        }
         Err(error) => Err(SpawnError::new(plan, step, error)),
     }
 }

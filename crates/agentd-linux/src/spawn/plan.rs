@@ -53,6 +53,42 @@ pub struct Identity {
     pub groups: Vec<u32>,
 }
 
+/// How the kernel gives a process the processor, sched(7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scheduling {
+    /// `SCHED_OTHER` and the like.
+    pub policy: Policy,
+    /// 1 to 99 for the real-time policies, 0 for the others.
+    pub priority: i32,
+    /// Children begin with the default policy.
+    pub reset_on_fork: bool,
+}
+
+/// The policies of sched(7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Policy {
+    /// The default.
+    Other = libc::SCHED_OTHER,
+    /// For work that nobody waits for.
+    Batch = libc::SCHED_BATCH,
+    /// Only when nothing else runs.
+    Idle = libc::SCHED_IDLE,
+    /// Real time, until it gives way by itself.
+    Fifo = libc::SCHED_FIFO,
+    /// Real time, in turns.
+    RoundRobin = libc::SCHED_RR,
+}
+
+/// What becomes of a terminal that is another session's already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Terminal {
+    /// The spawn fails.
+    Ask,
+    /// It is taken away.
+    Force,
+}
+
 /// Everything about a process that is to be. The fields are public, so that a caller fills in what it has an
 /// opinion about over [`SpawnPlan::new`].
 #[derive(Debug, Clone)]
@@ -87,6 +123,20 @@ pub struct SpawnPlan<'a> {
     pub nice: Option<i32>,
     /// -1000 to 1000. None: as the manager.
     pub oom_score_adjust: Option<i32>,
+    /// None: as the manager.
+    pub scheduling: Option<Scheduling>,
+    /// The processors that it may run on; empty: as the manager.
+    pub affinity: Vec<u32>,
+    /// Class and priority as ioprio_set(2) takes them: the class times 8192 plus the priority. None: as the manager.
+    pub io_priority: Option<i32>,
+    /// What becomes `/`, after everything else was opened.
+    pub root_directory: Option<CString>,
+    /// The secure bits of capabilities(7). None: as the manager.
+    pub secure_bits: Option<u32>,
+    /// SIGPIPE is ignored; all else has its default disposition.
+    pub ignore_sigpipe: bool,
+    /// Descriptor 0 becomes the controlling terminal. It needs a session of its own.
+    pub terminal: Option<Terminal>,
     /// A session of its own, without a terminal.
     pub new_session: bool,
     /// The folder of the cgroup that it is born in. None: the manager's.
@@ -114,6 +164,13 @@ impl<'a> SpawnPlan<'a> {
             rlimits: Vec::new(),
             nice: None,
             oom_score_adjust: None,
+            scheduling: None,
+            affinity: Vec::new(),
+            io_priority: None,
+            root_directory: None,
+            secure_bits: None,
+            ignore_sigpipe: false,
+            terminal: None,
             new_session: true,
             cgroup: None,
         }

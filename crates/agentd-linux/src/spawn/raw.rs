@@ -91,6 +91,34 @@ pub(super) fn set_nice(nice: i32) -> Raw {
     numbers(libc::SYS_setpriority, [libc::PRIO_PROCESS as usize, 0, int(nice), 0, 0, 0])
 }
 
+/// sched_setscheduler(2) of the caller itself.
+pub(super) fn set_scheduler(policy: i32, priority: i32) -> Raw {
+    let parameters: c_int = priority;
+    // SAFETY: the call reads one int, which is all that struct sched_param has, from the live local.
+    unsafe {
+        syscall(libc::SYS_sched_setscheduler, [0, int(policy), &raw const parameters as usize, 0, 0, 0])
+    }
+}
+
+/// sched_setaffinity(2) of the caller itself.
+pub(super) fn set_affinity(mask: &[u8]) -> Raw {
+    // SAFETY: the call reads as many bytes as the slice holds.
+    unsafe { syscall(libc::SYS_sched_setaffinity, [0, mask.len(), mask.as_ptr() as usize, 0, 0, 0]) }
+}
+
+/// `IOPRIO_WHO_PROCESS`, ioprio_set(2).
+const IOPRIO_WHO_PROCESS: usize = 1;
+
+/// ioprio_set(2) of the caller itself.
+pub(super) fn set_io_priority(priority: i32) -> Raw {
+    numbers(libc::SYS_ioprio_set, [IOPRIO_WHO_PROCESS, 0, int(priority), 0, 0, 0])
+}
+
+/// ioctl(2) TIOCSCTTY: makes a terminal the controlling one of the caller's session.
+pub(super) fn take_terminal(fd: c_int, force: bool) -> Raw {
+    numbers(libc::SYS_ioctl, [int(fd), libc::TIOCSCTTY as usize, usize::from(force), 0, 0, 0])
+}
+
 /// setresgid(2), all three the same.
 pub(super) fn set_gid(gid: u32) -> Raw {
     let gid = gid as usize;
@@ -179,6 +207,14 @@ pub(super) fn default_disposition(signal: c_int) -> Raw {
     unsafe { syscall(libc::SYS_rt_sigaction, args) }
 }
 
+/// rt_sigaction(2): has `signal` ignored, which an exec hands down.
+pub(super) fn ignore(signal: c_int) -> Raw {
+    let action: KernelSigaction = [libc::SIG_IGN, 0, 0, 0];
+    let args = [int(signal), &raw const action as usize, 0, SIGSET_BYTES, 0, 0];
+    // SAFETY: the call reads at most the four words of the live local.
+    unsafe { syscall(libc::SYS_rt_sigaction, args) }
+}
+
 /// rt_sigaction(2): the disposition of `signal`, which is SIG_DFL, SIG_IGN or the address of a handler.
 pub(super) fn disposition(signal: c_int) -> Raw {
     let mut action: KernelSigaction = [0; 4];
@@ -196,6 +232,15 @@ pub(super) fn disposition(signal: c_int) -> Raw {
 pub(super) unsafe fn chdir(path: *const c_char) -> Raw {
     // SAFETY: the call reads the string that the caller vouches for.
     unsafe { syscall(libc::SYS_chdir, [path as usize, 0, 0, 0, 0, 0]) }
+}
+
+/// chroot(2).
+///
+/// # Safety
+/// `path` must point to a string that ends in NUL.
+pub(super) unsafe fn chroot(path: *const c_char) -> Raw {
+    // SAFETY: the call reads the string that the caller vouches for.
+    unsafe { syscall(libc::SYS_chroot, [path as usize, 0, 0, 0, 0, 0]) }
 }
 
 /// Writes all of a short text to a file at once: openat(2), write(2), close(2).

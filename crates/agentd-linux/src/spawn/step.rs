@@ -19,6 +19,12 @@ pub enum Step {
     OomAdjust,
     /// setpriority(2).
     Nice,
+    /// sched_setscheduler(2).
+    SetScheduler,
+    /// sched_setaffinity(2).
+    CpuAffinity,
+    /// ioprio_set(2).
+    IoPriority,
     /// Standard input.
     Stdin,
     /// Standard output.
@@ -29,8 +35,12 @@ pub enum Step {
     Fds,
     /// prlimit(2).
     Limits,
+    /// chroot(2).
+    Chroot,
     /// The bounding, inheritable and ambient capability sets.
     Capabilities,
+    /// prctl(2) PR_SET_SECUREBITS.
+    SecureBits,
     /// setgroups(2), setresgid(2).
     Group,
     /// setresuid(2).
@@ -45,19 +55,24 @@ pub enum Step {
 
 impl Step {
     /// All steps, in the order in which they are taken.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 22] = [
         Self::Fork,
         Self::Cgroup,
         Self::Setsid,
         Self::SignalMask,
         Self::OomAdjust,
         Self::Nice,
+        Self::SetScheduler,
+        Self::CpuAffinity,
+        Self::IoPriority,
         Self::Stdin,
         Self::Stdout,
         Self::Stderr,
         Self::Fds,
         Self::Limits,
+        Self::Chroot,
         Self::Capabilities,
+        Self::SecureBits,
         Self::Group,
         Self::User,
         Self::Chdir,
@@ -79,6 +94,11 @@ impl Step {
             Self::SignalMask => 207,
             Self::Stdin => 208,
             Self::Stdout => 209,
+            Self::Chroot => 210,
+            Self::IoPriority => 211,
+            Self::SecureBits => 213,
+            Self::SetScheduler => 214,
+            Self::CpuAffinity => 215,
             Self::Group => 216,
             Self::User => 217,
             Self::Capabilities => 218,
@@ -169,7 +189,7 @@ mod tests {
             assert_eq!(Step::from_number(step as u32), Some(step), "{step}");
         }
         assert_eq!(Step::from_number(0), None);
-        assert_eq!(Step::from_number(18), None);
+        assert_eq!(Step::from_number(Step::ALL.len() as u32 + 1), None);
     }
 
     #[test]

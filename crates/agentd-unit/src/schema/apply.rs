@@ -216,6 +216,7 @@ pub(crate) fn apply(setting: &Setting, value: &Value, draft: &mut Draft, cx: &mu
         Slot::Calendars => calendars(value, &mut draft.timer, cx),
         Slot::Crons => crons(value, &mut draft.timer, cx),
         Slot::Capabilities(field) => capabilities(field(draft), value, cx),
+        Slot::Own(_, apply) => apply(value, draft, cx),
     }
 }
 

@@ -21,6 +21,7 @@ pub(super) fn choice(
     // Restart = false reads well and means no.
     let word = match &value.raw {
         Raw::Bool(false) if words.contains(&"no") => "no".to_owned(),
+        Raw::Bool(true) if words.contains(&"yes") => "yes".to_owned(),
         _ => match cx.text(value, &format!("a word ({})", words.join(", "))) {
             Some(word) => word,
             None => return,
@@ -141,17 +142,21 @@ fn variable(place: &Range<usize>, text: &str, draft: &mut Draft, cx: &mut ApplyC
 pub(super) fn working_directory(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     let parsed = cx.parse_text(value, "an absolute path", |text| {
         let (optional, path) = text.strip_prefix('-').map_or((false, text), |path| (true, path));
+        if path == "~" {
+            return Ok((optional, None));
+        }
         if path.starts_with('~') {
             return Err(Refused::of(
                 text,
                 "is no absolute path",
-                "write the home folder itself, or %h for the manager's",
+                "write ~ alone for the home of the unit's User",
             ));
         }
-        Ok((optional, values::path::absolute(path)?))
+        Ok((optional, Some(values::path::absolute(path)?)))
     });
     if let Some((optional, path)) = parsed {
-        draft.service.working_directory = Some(path);
+        draft.service.execution.in_home = path.is_none();
+        draft.service.working_directory = path;
         draft.service.working_directory_optional = optional;
     }
 }

@@ -2,6 +2,7 @@
 
 mod agent;
 mod apply;
+mod execution;
 mod fields;
 mod install;
 mod service;
@@ -90,7 +91,7 @@ impl Section {
     pub const fn settings(self) -> &'static [Setting] {
         match self {
             Self::Unit => unit::SETTINGS,
-            Self::Service => service::SETTINGS,
+            Self::Service => SERVICE,
             Self::Agent => agent::SETTINGS,
             Self::Timer => timer::SETTINGS,
             Self::Socket | Self::Path | Self::Slice => &[],
@@ -106,6 +107,7 @@ impl Section {
 }
 
 /// One key: its kind of value, which field it sets, and what it is for.
+#[derive(Clone, Copy)]
 pub struct Setting {
     /// The name, as systemd spells it.
     pub key: &'static str,
@@ -131,6 +133,29 @@ impl Setting {
     const fn limit(key: &'static str, slot: Slot, doc: &'static str) -> Self {
         Self { key, slot, doc, limit: true }
     }
+}
+
+/// The keys of `[Service]`: what the service is, and how its processes are executed.
+static SERVICE: &[Setting] = &{
+    const COUNT: usize = service::SETTINGS.len() + execution::SETTINGS.len();
+    const ALL: [Setting; COUNT] = joined(&[service::SETTINGS, &execution::SETTINGS]);
+    ALL
+};
+
+/// Tables one after the other; `N` is the sum of their lengths.
+const fn joined<const N: usize>(tables: &[&[Setting]]) -> [Setting; N] {
+    let mut all = [tables[0][0]; N];
+    let (mut table, mut at) = (0, 0);
+    while table < tables.len() {
+        let mut index = 0;
+        while index < tables[table].len() {
+            all[at] = tables[table][index];
+            at += 1;
+            index += 1;
+        }
+        table += 1;
+    }
+    all
 }
 
 /// The first section that has this key.

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::apply::ApplyContext;
+use crate::assignment::Value;
 use crate::draft::Draft;
 use crate::exec::ExecKind;
 use crate::name::UnitName;
@@ -13,7 +15,11 @@ use crate::words::Words;
 /// Where a draft keeps a setting's value.
 pub(crate) type Field<T> = fn(&mut Draft) -> &mut T;
 
+/// What puts a value into its field by rules of its own.
+pub(crate) type Apply = fn(&Value, &mut Draft, &mut ApplyContext<'_>);
+
 /// A kind of value with its field.
+#[derive(Clone, Copy)]
 pub(crate) enum Slot {
     /// Free text.
     Text(Field<Option<String>>),
@@ -73,6 +79,8 @@ pub(crate) enum Slot {
     Crons,
     /// A set of capabilities; `None` in the field: never set.
     Capabilities(Field<Option<u64>>),
+    /// A kind of value of its own, named for documentation.
+    Own(&'static str, Apply),
 }
 
 impl Slot {
@@ -106,6 +114,7 @@ impl Slot {
             Self::Calendars => "calendar expression, or a list of them",
             Self::Crons => "cron expression, or a list of them",
             Self::Capabilities(_) => "list of capabilities",
+            Self::Own(kind, _) => kind,
         }
     }
 }

@@ -6,9 +6,12 @@ pub mod capability;
 pub mod command;
 pub mod environment;
 pub mod limit;
+pub mod numbers;
 pub mod path;
 pub mod principal;
+pub mod rlimit;
 pub mod span;
+pub mod stream;
 pub mod words;
 
 use crate::diagnostic::quote;

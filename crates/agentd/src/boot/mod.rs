@@ -5,6 +5,7 @@ pub mod ending;
 pub mod ground;
 pub mod machine;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::process::ExitCode;
@@ -288,6 +289,7 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
         machine_tasks,
         oom_score_adjust: None,
         kit_written: false,
+        kept_folders: BTreeMap::new(),
         accounts,
         lock,
         config,

@@ -43,7 +43,7 @@ const WAKER: u64 = 0;
 /// What the reading thread is told, in the order in which it was said.
 pub(crate) enum Command {
     /// Read this pipe.
-    Attach(UnitName, InvocationId, OwnedFd),
+    Attach(UnitName, InvocationId, OwnedFd, Option<u8>),
     /// The manager says something about a unit.
     Record(UnitName, Option<InvocationId>, u8, Vec<u8>),
     /// Read what is in the pipes of a run now, and end its unfinished line.
@@ -146,7 +146,7 @@ impl Reader {
     fn obey(&mut self) -> bool {
         loop {
             match self.commands.try_recv() {
-                Ok(Command::Attach(unit, run, pipe)) => self.attach(unit, run, pipe),
+                Ok(Command::Attach(unit, run, pipe, level_max)) => self.attach(unit, run, pipe, level_max),
                 Ok(Command::Record(unit, run, priority, text)) => self.record(&unit, run, priority, &text),
                 Ok(Command::Drain(run)) => self.drain_run(run),
                 Ok(Command::DrainAll) => self.drain_all(false),
@@ -157,14 +157,14 @@ impl Reader {
         }
     }
 
-    fn attach(&mut self, unit: UnitName, run: InvocationId, pipe: OwnedFd) {
+    fn attach(&mut self, unit: UnitName, run: InvocationId, pipe: OwnedFd, level_max: Option<u8>) {
         let token = self.next_token;
         self.next_token += 1;
         if let Err(error) = descriptor::set_nonblocking(&pipe).and_then(|()| self.epoll.add(&pipe, token)) {
             tracing::error!(unit = %unit, %error, "the output of {unit} cannot be read and is lost");
             return;
         }
-        let splitter = Splitter::new(self.max_line);
+        let splitter = Splitter::new(self.max_line).keeping(level_max);
         let pipe = File::from(pipe);
         self.runs.insert((run, token));
         self.streams.insert(token, Stream { unit, run, pipe, splitter, paused: None, dropping: false });
@@ -374,7 +374,7 @@ mod tests {
         for number in 0..20 {
             let unit = UnitName::parse(&format!("u{number}.service")).unwrap();
             let (read, mut write) = io::pipe().unwrap();
-            commands.send(Command::Attach(unit, InvocationId(number), read.into())).unwrap();
+            commands.send(Command::Attach(unit, InvocationId(number), read.into(), None)).unwrap();
             waker.wake();
             let line = [b"x".repeat(99), b"\n".to_vec()].concat();
             for _ in 0..30_000 {

@@ -44,12 +44,20 @@ pub(crate) struct Splitter {
     partial: Vec<u8>,
     /// The priority of a line of which pieces were emitted already.
     continued: Option<u8>,
+    /// Lines of a larger number are dropped.
+    level_max: u8,
 }
 
 impl Splitter {
     /// `max_line`: the longest text of one entry, in bytes; at least 4, the longest UTF-8 character.
     pub(crate) fn new(max_line: usize) -> Self {
-        Self { max_line: max_line.max(4), partial: Vec::new(), continued: None }
+        Self { max_line: max_line.max(4), partial: Vec::new(), continued: None, level_max: u8::MAX }
+    }
+
+    /// Drops lines whose priority is a larger number than this, `LogLevelMax` of systemd.exec(5).
+    pub(crate) fn keeping(mut self, level_max: Option<u8>) -> Self {
+        self.level_max = level_max.unwrap_or(u8::MAX);
+        self
     }
 
     /// Takes what was read and emits the lines that are complete.
@@ -106,7 +114,7 @@ impl Splitter {
         let (priority, text) = self.priority(text);
         self.continued = None;
         // A megabyte of zeros is no line, and must not become a million of them.
-        if !(text.is_empty() && ending == Ending::Nul) {
+        if !(text.is_empty() && ending == Ending::Nul) && priority <= self.level_max {
             target.emit(priority, ending, text);
         }
     }
@@ -114,7 +122,9 @@ impl Splitter {
     fn piece(&mut self, text: &[u8], target: &mut Target<'_>) {
         let (priority, text) = self.priority(text);
         self.continued = Some(priority);
-        target.emit(priority, Ending::Continues, text);
+        if priority <= self.level_max {
+            target.emit(priority, Ending::Continues, text);
+        }
     }
 
     /// The priority and the text without its prefix. Only the beginning of a line can have one.

@@ -60,9 +60,10 @@ impl LogStore {
     }
 
     /// Reads the pipe of a run from now on, until its last writer is gone. `pipe` is its read end; the write end is
-    /// both standard output and standard error of every process of the run.
-    pub fn attach(&self, unit: &UnitName, run: InvocationId, pipe: OwnedFd) {
-        self.say(Command::Attach(unit.clone(), run, pipe));
+    /// both standard output and standard error of every process of the run. Lines whose priority is a larger number than
+    /// `level_max` are dropped.
+    pub fn attach(&self, unit: &UnitName, run: InvocationId, pipe: OwnedFd, level_max: Option<u8>) {
+        self.say(Command::Attach(unit.clone(), run, pipe, level_max));
     }
 
     /// Writes what the manager says of a unit into the unit's log; each line of `text` is an entry. `priority` is 0 to

@@ -1,7 +1,7 @@
 //! The environment of a process: clean, declared, systemd's contract and the agents'.
 //!
 //! Nothing of the manager's own environment is handed on. Order, later wins: what every process gets, what its run
-//! and command add, the unit's `Environment`. Sources: systemd.exec(5) "ENVIRONMENT VARIABLES IN SPAWNED PROCESSES",
+//! and command add, `PassEnvironment`, `Environment`, `EnvironmentFile`; `UnsetEnvironment` has the last word. Sources: systemd.exec(5) "ENVIRONMENT VARIABLES IN SPAWNED PROCESSES",
 //! design section 12.
 
 use std::collections::BTreeMap;
@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use agentd_engine::{ExitStatus, InvocationId, SpawnEnvironment};
 use agentd_unit::{ExecKind, Unit};
+
+use super::folders::Made;
 
 /// Where programs are looked for, as systemd's manager has it.
 pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -30,8 +32,12 @@ pub struct Facts<'a> {
     pub notify_socket: &'a Path,
     /// The account, if the command runs under one of its own.
     pub account: Option<&'a Account>,
-    /// The unit's folders below the state root.
-    pub state_directories: &'a [PathBuf],
+    /// The folders that were made for the unit, with the variable of their key.
+    pub folders: &'a [Made],
+    /// What the files of `EnvironmentFile` say.
+    pub files: &'a [(String, String)],
+    /// A variable of the manager's own, for `PassEnvironment`.
+    pub passed: fn(&str) -> Option<String>,
     /// `device:inode` of standard output, if it is the journal's stream.
     pub journal_stream: Option<&'a str>,
     /// The pid of the manager, for `MANAGERPID` of a user manager.
@@ -76,17 +82,34 @@ pub fn environment(facts: &Facts<'_>) -> BTreeMap<String, String> {
     if let Some(stream) = facts.journal_stream {
         set("JOURNAL_STREAM", stream.to_owned());
     }
-    if !facts.state_directories.is_empty() {
-        set("STATE_DIRECTORY", joined(facts.state_directories));
+    for (variable, paths) in facts.folders {
+        set(variable, joined(paths));
     }
     command(facts, &mut set);
     agent(facts, &mut set);
     if let Some(body) = facts.unit.as_service() {
-        for (key, value) in &body.service.environment {
+        for name in &body.service.execution.pass_environment {
+            if let Some(value) = (facts.passed)(name) {
+                set(name, value);
+            }
+        }
+        for (key, value) in body.service.environment.iter().chain(facts.files) {
             set(key, value.clone());
         }
+        unset(&mut env, &body.service.execution.unset_environment);
     }
     env
+}
+
+/// Takes out what `UnsetEnvironment` names: `NAME`, or `NAME=value` where it has that value.
+fn unset(env: &mut BTreeMap<String, String>, rules: &[String]) {
+    for rule in rules {
+        match rule.split_once('=') {
+            Some((name, value)) if env.get(name).is_none_or(|set| set != value) => {}
+            Some((name, _)) => drop(env.remove(name)),
+            None => drop(env.remove(rule)),
+        }
+    }
 }
 
 /// What the command's place in the run adds.
@@ -134,7 +157,8 @@ fn agent(facts: &Facts<'_>, set: &mut impl FnMut(&str, String)) {
     set("ADK_RUN_ID", facts.run.to_string());
     set("AGENTD_GENERATION", facts.engine.generation.to_string());
     set("AGENTD_FENCING_TOKEN", facts.fencing_token.to_string());
-    if let Some(first) = facts.state_directories.first() {
+    let state = facts.folders.iter().find(|(variable, _)| *variable == "STATE_DIRECTORY");
+    if let Some(first) = state.and_then(|(_, paths)| paths.first()) {
         set("AGENTD_STATE_DIRECTORY", first.display().to_string());
     }
 }
@@ -220,7 +244,9 @@ mod tests {
             fencing_token: 3,
             notify_socket: Path::new("/run/agentd/notify"),
             account: None,
-            state_directories: &[],
+            folders: &[],
+            files: &[],
+            passed: |_| None,
             journal_stream: None,
             user_manager: None,
             user_runtime: None,

@@ -3,12 +3,17 @@
 //! No unit policy stands here. What can fail answers with exactly one event, pushed to `events`.
 
 pub mod archive;
+pub mod env_file;
 pub mod environment;
+pub mod folders;
+pub mod identity;
 pub mod kill;
 pub mod plan;
+pub mod process;
 pub mod python;
 pub mod runs;
 pub mod start;
+pub mod streams;
 pub mod trust;
 pub mod unit_files;
 pub mod usage;

@@ -3,29 +3,27 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use agentd_engine::{Spawn, SpawnFailure, SpawnFailureKind};
-use agentd_linux::spawn::{Identity, Program, SpawnPlan, Stdio, WorkingDirectory};
+use agentd_linux::spawn::{Identity, Program, SpawnPlan, WorkingDirectory};
 use agentd_linux::user::User;
 use agentd_unit::sections::{AgentKind, ServiceSection};
 use agentd_unit::{ExecCommand, ExecKind, Unit};
 
+use super::env_file;
 use super::environment::{self, Account, DEFAULT_PATH, Facts};
 use super::runs::Process;
+use super::streams::Streams;
 use super::trust::{Executable, Refusal};
-use super::{python, start};
+use super::{folders, identity, process, python, start};
 use crate::config::Mode;
 use crate::world::World;
 
 /// systemd's exit statuses for what fails before the birth, systemd.exec(5) "PROCESS EXIT CODES".
 const EXIT_EXEC: u8 = 203;
-const EXIT_GROUP: u8 = 216;
-const EXIT_USER: u8 = 217;
-const EXIT_STATE_DIRECTORY: u8 = 238;
 
 /// Executes one command of a unit and enters its process; the pid, or why there is none.
 ///
@@ -50,6 +48,9 @@ struct Prepared {
     fds: Vec<OwnedFd>,
     identity: Option<Identity>,
     privileged: bool,
+    /// The home of `User`, or of the manager, for `WorkingDirectory=~`.
+    home: Option<PathBuf>,
+    streams: Streams,
 }
 
 fn execute(world: &mut World, spawn: &Spawn) -> Result<u32, SpawnFailure> {
@@ -67,18 +68,18 @@ fn execute(world: &mut World, spawn: &Spawn) -> Result<u32, SpawnFailure> {
     let mut plan = SpawnPlan::new(program, argv);
     plan.envp = variables(&prepared.env)?;
     plan.pid_variables = prepared.pid_variables.clone();
-    let output = run.output.as_ref().map_or(Stdio::Null, |fd| Stdio::Fd(fd.as_fd()));
-    plan.stdio = [Stdio::Null, output, output];
+    process::describe(&mut plan, world, service)?;
+    plan.stdio = prepared.streams.stdio(run.output.as_ref().map(AsFd::as_fd));
+    plan.terminal = prepared.streams.terminal;
     plan.fds = prepared.fds.iter().map(AsFd::as_fd).collect::<Vec<BorrowedFd<'_>>>();
-    plan.working_directory = Some(working_directory(service, world.config.folders.home.as_deref())?);
+    plan.working_directory = Some(working_directory(service, prepared.home.as_deref())?);
     plan.identity = prepared.identity.clone();
     if !prepared.privileged {
         plan.bounding_set = service.capability_bounding_set;
         plan.ambient_set = service.ambient_capabilities;
         plan.no_new_privileges = service.no_new_privileges;
+        plan.secure_bits = Some(service.execution.secure_bits).filter(|bits| *bits != 0);
     }
-    plan.rlimits.clone_from(&world.rlimits);
-    plan.oom_score_adjust = world.oom_score_adjust;
     plan.cgroup = run.cgroup.as_ref().map(AsFd::as_fd);
     let child = world.spawner.spawn(&plan).map_err(|error| {
         // A step without a status failed before there was a process: the manager lacked something.
@@ -105,31 +106,64 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
     let command =
         command.ok_or_else(|| resources(format!("{} has no command {}", spawn.kind, spawn.index)))?;
     let privileged = command.full_privileges;
-    let user = account(world, service, &command)?;
-    let identity = identity(world, service, &command, user.as_ref())?;
-    let directories = state_directories(world, service, identity.as_ref())?;
-    let env = env(world, spawn, user, &directories)?;
+    let user = identity::account(world, service)?;
+    // What the unit's folders belong to, whoever the command runs as.
+    let owner = identity::identity(world, service, user.as_ref())?;
+    let made = folders::make(world, service, owner.as_ref())?;
+    let streams = Streams::open(&service.execution)?;
+    let elevated = command.full_privileges || command.no_setuid;
+    let (user, identity) = if elevated { (None, None) } else { (user, owner) };
+    let home = home(world, service, user.as_ref());
+    let env = env(world, spawn, user, &made)?;
     let argv = if command.expand_environment {
         environment::expand(&command.argv, &env)
     } else {
         command.argv.clone()
     };
-    let path = find(&command, env.get("PATH").map_or(DEFAULT_PATH, String::as_str))?;
+    let root = service.execution.root_directory.as_deref();
+    let path = find(&command, env.get("PATH").map_or(DEFAULT_PATH, String::as_str), root)?;
     let (program, fds) = match agent {
         // The interpreter is the image's matter; the module is what was signed.
         Some(agent) => (Executable::Path(path), vec![python::module(world, unit, agent)?]),
         None => {
             let run = spawn.run.to_string();
-            (world.trust.admit(unit, &path, &run).map_err(refused)?, Vec::new())
+            (admit(world, unit, &path, root, &run)?, Vec::new())
         }
     };
     let mut env = env;
     if !fds.is_empty() {
         env.insert("AGENTD_MODULE_FD".into(), "3".into());
     }
-    let pid_variables =
-        if spawn.environment.watchdog.is_some() { vec![c_string("WATCHDOG_PID")?] } else { Vec::new() };
-    Ok(Prepared { program, argv, env, pid_variables, fds, identity, privileged })
+    let unset = &service.execution.unset_environment;
+    let watchdog = spawn.environment.watchdog.is_some() && unset.iter().all(|name| name != "WATCHDOG_PID");
+    let pid_variables = if watchdog { vec![c_string("WATCHDOG_PID")?] } else { Vec::new() };
+    Ok(Prepared { program, argv, env, pid_variables, fds, identity, privileged, home, streams })
+}
+
+/// What runs once the policy lets it; below `RootDirectory` it is looked at from outside, and run from within.
+fn admit(
+    world: &World,
+    unit: &Unit,
+    path: &Path,
+    root: Option<&Path>,
+    run: &str,
+) -> Result<Executable, SpawnFailure> {
+    let Some(root) = root else { return world.trust.admit(unit, path, run).map_err(refused) };
+    let within = |path: &Path| Path::new("/").join(path.strip_prefix("/").unwrap_or(path));
+    let outside = root.join(path.strip_prefix("/").unwrap_or(path));
+    Ok(match world.trust.admit(unit, &outside, run).map_err(refused)? {
+        Executable::Path(path) => Executable::Path(path.strip_prefix(root).map_or(path.clone(), within)),
+        by_descriptor @ Executable::Descriptor(_) => by_descriptor,
+    })
+}
+
+/// Where `WorkingDirectory=~` leads, and a user manager's processes begin.
+fn home(world: &World, service: &ServiceSection, user: Option<&User>) -> Option<PathBuf> {
+    if !service.execution.in_home {
+        return world.config.folders.home.clone();
+    }
+    let own = || identity::own_account(world).map(|account| account.home.into());
+    user.map(|user| PathBuf::from(&user.home)).or_else(own)
 }
 
 fn service(unit: &Unit) -> Result<&ServiceSection, SpawnFailure> {
@@ -137,53 +171,18 @@ fn service(unit: &Unit) -> Result<&ServiceSection, SpawnFailure> {
     Ok(&body.service)
 }
 
-/// The account of `User`; none for commands with full privileges or without `User`.
-fn account(
-    world: &World,
-    service: &ServiceSection,
-    command: &ExecCommand,
-) -> Result<Option<User>, SpawnFailure> {
-    match &service.user {
-        Some(name) if !command.full_privileges && !command.no_setuid => world
-            .accounts
-            .user(name)
-            .map(Some)
-            .map_err(|e| step(EXIT_USER, format!("User={name}: {}", chain(&e)))),
-        _ => Ok(None),
-    }
-}
-
-fn identity(
-    world: &World,
-    service: &ServiceSection,
-    command: &ExecCommand,
-    user: Option<&User>,
-) -> Result<Option<Identity>, SpawnFailure> {
-    if command.full_privileges || command.no_setuid {
-        return Ok(None);
-    }
-    let failed = |e: agentd_linux::user::UserError| step(EXIT_GROUP, format!("Group: {}", chain(&e)));
-    let gid = service.group.as_ref().map(|name| world.accounts.group(name)).transpose().map_err(failed)?;
-    let Some(user) = user else {
-        // Group alone: the manager's own user in another group.
-        return Ok(gid.map(|gid| Identity { uid: world.owner.uid, gid, groups: Vec::new() }));
-    };
-    let primary = gid.unwrap_or(user.gid);
-    let groups = world.accounts.supplementary(&user.name, primary).map_err(failed)?;
-    Ok(Some(Identity { uid: user.uid, gid: primary, groups }))
-}
-
 fn env(
     world: &World,
     spawn: &Spawn,
     user: Option<User>,
-    directories: &[PathBuf],
+    made: &[folders::Made],
 ) -> Result<BTreeMap<String, String>, SpawnFailure> {
     let run = world.runs.get(spawn.run).ok_or_else(|| resources("the run has ended".into()))?;
     let account = match user {
-        None if world.config.mode == Mode::User => own_account(world),
+        None if world.config.mode == Mode::User => identity::own_account(world),
         user => user.map(|user| Account { name: user.name, home: user.home, shell: user.shell }),
     };
+    let files = environment_files(&spawn.unit)?;
     Ok(environment::environment(&Facts {
         unit: &spawn.unit,
         run: spawn.run,
@@ -192,60 +191,42 @@ fn env(
         fencing_token: run.token,
         notify_socket: &world.config.folders.notify_socket(),
         account: account.as_ref(),
-        state_directories: directories,
+        folders: made,
+        files: &files,
+        passed: |name| std::env::var(name).ok(),
         journal_stream: run.journal_stream.as_deref(),
         user_manager: (world.config.mode == Mode::User).then(std::process::id),
         user_runtime: world.config.folders.user_runtime.as_deref(),
     }))
 }
 
-/// The account of a user manager: its own, in the home that it was started with.
-fn own_account(world: &World) -> Option<Account> {
-    let user = world.accounts.user(&world.owner.uid.to_string()).ok()?;
-    let home = world.config.folders.home.as_ref().map_or(user.home, |home| home.display().to_string());
-    Some(Account { name: user.name, home, shell: user.shell })
-}
-
-/// Makes the folders of `StateDirectory` and gives them to the unit's user.
-fn state_directories(
-    world: &World,
-    service: &ServiceSection,
-    identity: Option<&Identity>,
-) -> Result<Vec<PathBuf>, SpawnFailure> {
-    let base = &world.config.folders.units_state;
-    let failed = |path: &Path, e: &io::Error| {
-        step(EXIT_STATE_DIRECTORY, format!("StateDirectory: {} cannot be made: {e}", path.display()))
-    };
-    let mut made = Vec::new();
-    for name in &service.state_directory {
-        let path = base.join(name);
-        let builder = || fs::DirBuilder::new().recursive(true).mode(0o755).create(&path);
-        builder().map_err(|e| failed(&path, &e))?;
-        if let Some(who) = identity {
-            let owned = fs::symlink_metadata(&path).and_then(|meta| {
-                if meta.is_dir() {
-                    chown(&path, Some(who.uid), Some(who.gid))
-                } else {
-                    Err(io::Error::from(io::ErrorKind::NotADirectory))
-                }
-            });
-            owned.map_err(|e| failed(&path, &e))?;
+/// What the files of `EnvironmentFile` say, in order; one that may be missing and is says nothing.
+fn environment_files(unit: &Unit) -> Result<Vec<(String, String)>, SpawnFailure> {
+    let mut found = Vec::new();
+    for file in unit.as_service().iter().flat_map(|body| &body.service.execution.environment_files) {
+        match env_file::read(&file.path) {
+            Ok(variables) => found.extend(variables),
+            Err(error) if file.optional && error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let path = file.path.display();
+                return Err(resources(format!("EnvironmentFile: {path} cannot be read: {error}")));
+            }
         }
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(&path, mode).map_err(|e| failed(&path, &e))?;
-        made.push(path);
     }
-    Ok(made)
+    Ok(found)
 }
 
-/// The program's path: as it is if absolute, else the first executable file of that name along PATH.
-fn find(command: &ExecCommand, path: &str) -> Result<PathBuf, SpawnFailure> {
+/// The program's path: as it is if absolute, else the first executable file of that name along PATH, below the root
+/// that its processes have.
+fn find(command: &ExecCommand, path: &str, root: Option<&Path>) -> Result<PathBuf, SpawnFailure> {
     let program = Path::new(&command.program);
     if program.is_absolute() {
         return Ok(program.to_owned());
     }
     let executable = |candidate: &PathBuf| {
-        fs::metadata(candidate).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        let outside = root.map(|root| root.join(candidate.strip_prefix("/").unwrap_or(candidate)));
+        fs::metadata(outside.as_ref().unwrap_or(candidate))
+            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
     let mut candidates =
         path.split(':').filter(|dir| dir.starts_with('/')).map(|dir| Path::new(dir).join(program));
@@ -267,7 +248,11 @@ fn variables(env: &BTreeMap<String, String>) -> Result<Vec<CString>, SpawnFailur
     env.iter().map(|(key, value)| c_string(&format!("{key}={value}"))).collect()
 }
 
-fn c_path(path: &Path) -> Result<CString, SpawnFailure> {
+/// A path as a call takes it.
+///
+/// # Errors
+/// It has a NUL byte.
+pub fn c_path(path: &Path) -> Result<CString, SpawnFailure> {
     use std::os::unix::ffi::OsStrExt;
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| resources(format!("{} has a NUL byte in it", path.display())))

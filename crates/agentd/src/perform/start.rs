@@ -13,6 +13,7 @@ use agentd_unit::sections::{MemoryLimit, ServiceSection, TasksLimit};
 
 use super::plan::{chain, resources};
 use super::runs::Run;
+use super::streams;
 use crate::log::output_pipe;
 use crate::world::World;
 
@@ -70,18 +71,28 @@ struct Output {
 /// The journal's stream if journald is there, else a pipe into the embedded log.
 fn output(world: &World, spawn: &Spawn) -> Result<Output, SpawnFailure> {
     let unit = &spawn.unit.name;
+    let how = spawn.unit.as_service().map(|body| &body.service.execution);
+    let nowhere = Output { fd: None, logged: false, journal_stream: None };
+    if !how.is_none_or(streams::uses_log) {
+        return Ok(nowhere);
+    }
+    let level_max = how.and_then(|how| how.log_level_max);
     if world.config.journal_streams && unit.as_str() != JOURNAL_UNIT {
+        let identifier = how.and_then(|how| how.syslog_identifier.as_deref()).unwrap_or(unit.prefix());
         let socket = Path::new(agentd_linux::journal::STREAM_SOCKET);
-        if let Ok(fd) = agentd_linux::journal::connect(socket, unit.prefix(), unit.as_str()) {
+        if let Ok(fd) = agentd_linux::journal::connect(socket, identifier, unit.as_str()) {
+            if let Err(error) = agentd_linux::journal::limit_level(unit.as_str(), level_max) {
+                tracing::warn!(unit = %unit, %error, "the journal cannot be told of LogLevelMax");
+            }
             let stream = stream_name(&fd).map_err(|e| resources(format!("the journal's stream: {e}")))?;
             return Ok(Output { fd: Some(fd), logged: false, journal_stream: Some(stream) });
         }
     }
     let Some(log) = &world.log else {
-        return Ok(Output { fd: None, logged: false, journal_stream: None });
+        return Ok(nowhere);
     };
     let (reader, writer) = output_pipe().map_err(|e| resources(format!("a pipe for the output: {e}")))?;
-    log.attach(unit, spawn.run, reader);
+    log.attach(unit, spawn.run, reader, level_max);
     Ok(Output { fd: Some(writer), logged: true, journal_stream: None })
 }
 

@@ -1,0 +1,70 @@
+//! The keys of `[Service]` that say how its processes are executed, systemd.exec(5).
+
+mod environment;
+mod folders;
+mod limits;
+mod process;
+mod streams;
+
+use super::apply::{ApplyContext, resets};
+use super::{Setting, joined};
+use crate::assignment::{Raw, Value};
+use crate::values::Refused;
+
+/// How many keys there are.
+const COUNT: usize = process::SETTINGS.len()
+    + limits::SETTINGS.len()
+    + environment::SETTINGS.len()
+    + streams::SETTINGS.len()
+    + folders::SETTINGS.len();
+
+/// The keys.
+pub(super) const SETTINGS: [Setting; COUNT] = joined(&[
+    process::SETTINGS,
+    limits::SETTINGS,
+    environment::SETTINGS,
+    streams::SETTINGS,
+    folders::SETTINGS,
+]);
+
+/// A scalar whose specifiers are resolved first; what was parsed, if it was.
+fn scalar<T>(
+    value: &Value,
+    cx: &mut ApplyContext<'_>,
+    wanted: &str,
+    parser: impl FnOnce(&str) -> Result<T, Refused>,
+) -> Option<T> {
+    match value.raw {
+        Raw::Text(_) => cx.parse_text(value, wanted, parser),
+        _ => cx.parse(value, wanted, parser),
+    }
+}
+
+/// A number in octal, which has to be written as a string: in TOML 22 and 022 are other numbers or none.
+fn octal(value: &Value, cx: &mut ApplyContext<'_>) -> Option<u32> {
+    match value.raw {
+        Raw::Integer(_) => cx.wrong_shape(value, "octal digits in quotes, as in \"0022\""),
+        _ => cx.parse_text(value, "octal digits in quotes", crate::values::numbers::mode),
+    }
+}
+
+/// Appends the words of a list, each parsed; an empty list takes back what was set before.
+fn list<T>(
+    field: &mut Vec<T>,
+    value: &Value,
+    cx: &mut ApplyContext<'_>,
+    wanted: &str,
+    parser: impl Fn(&str) -> Result<T, Refused>,
+) {
+    if resets(value) {
+        field.clear();
+        return;
+    }
+    if let Raw::Integer(_) = value.raw {
+        field.extend(cx.parse(value, wanted, parser));
+        return;
+    }
+    for (span, word) in cx.words(value, wanted).unwrap_or_default() {
+        field.extend(cx.take(&span, parser(&word)));
+    }
+}

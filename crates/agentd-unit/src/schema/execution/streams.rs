@@ -1,0 +1,71 @@
+//! Where the standard descriptors lead, and what becomes of what is written to them.
+
+use super::super::{Setting, Slot};
+use super::scalar;
+use crate::schema::apply::set;
+use crate::values::{Refused, numbers, path, stream};
+
+/// The keys.
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting::new(
+        "StandardInput",
+        Slot::Own("null, tty, tty-force, tty-fail or file:/path", |value, d, cx| {
+            let input = scalar(value, cx, "a word", stream::input);
+            set(&mut d.service.execution.input, input);
+        }),
+        "What descriptor 0 is; default null.",
+    ),
+    Setting::new(
+        "StandardOutput",
+        Slot::Own(OUTPUT, |value, d, cx| {
+            let output = scalar(value, cx, "a word", stream::output);
+            set(&mut d.service.execution.output, output);
+        }),
+        "What descriptor 1 is; default journal, which is the embedded log where there is no journal.",
+    ),
+    Setting::new(
+        "StandardError",
+        Slot::Own(OUTPUT, |value, d, cx| {
+            let output = scalar(value, cx, "a word", stream::output);
+            set(&mut d.service.execution.error, output);
+        }),
+        "What descriptor 2 is; default inherit, the same as descriptor 1.",
+    ),
+    Setting::new(
+        "TTYPath",
+        Slot::Own("absolute path", |value, d, cx| {
+            let tty = scalar(value, cx, "an absolute path", path::absolute);
+            set(&mut d.service.execution.tty, tty);
+        }),
+        "The terminal of the tty words; default /dev/console.",
+    ),
+    Setting::new(
+        "SyslogIdentifier",
+        Slot::Own("word", |value, d, cx| {
+            let name = scalar(value, cx, "a word", identifier);
+            set(&mut d.service.execution.syslog_identifier, name);
+        }),
+        "How its lines are called in the journal; default the unit's name up to its @.",
+    ),
+    Setting::new(
+        "LogLevelMax",
+        Slot::Own("level of the log", |value, d, cx| {
+            let level = scalar(value, cx, "a level", numbers::log_level);
+            set(&mut d.service.execution.log_level_max, level.map(Some));
+        }),
+        "Lines that are less important than this level are dropped; default debug, none.",
+    ),
+];
+
+const OUTPUT: &str = "inherit, null, tty, journal, kmsg, file:/path, append:/path or truncate:/path";
+
+/// The stream's header has one line for it.
+fn identifier(text: &str) -> Result<Option<String>, Refused> {
+    match text {
+        "" => Ok(None),
+        text if text.chars().any(char::is_control) => {
+            Err(Refused::of(text, "has characters that no line can hold", "write a plain word"))
+        }
+        text => Ok(Some(text.to_owned())),
+    }
+}

@@ -1,0 +1,273 @@
+//! What `[Service]` says about the processes themselves, systemd.exec(5): one field a key.
+
+use std::path::PathBuf;
+
+use super::Principal;
+use crate::words::Words;
+
+/// The execution environment of a service's processes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Execution {
+    /// `UMask`: file mode bits that are taken away at creation; default 0022.
+    pub umask: u32,
+    /// `LimitCPU`, `LimitNOFILE` …: one entry a resource.
+    pub limits: Vec<ResourceLimit>,
+    /// `Nice`: -20 to 19.
+    pub nice: Option<i32>,
+    /// `OOMScoreAdjust`: -1000 to 1000.
+    pub oom_score_adjust: Option<i32>,
+    /// `CPUSchedulingPolicy`.
+    pub cpu_policy: Option<CpuPolicy>,
+    /// `CPUSchedulingPriority`: 1 to 99, for `fifo` and `rr`.
+    pub cpu_priority: Option<u32>,
+    /// `CPUSchedulingResetOnFork`: children begin with the default policy.
+    pub cpu_reset_on_fork: bool,
+    /// `CPUAffinity`: the processors that it may run on, sorted; empty: as the manager.
+    pub cpu_affinity: Vec<u32>,
+    /// `IOSchedulingClass`.
+    pub io_class: Option<IoClass>,
+    /// `IOSchedulingPriority`: 0, the highest, to 7.
+    pub io_priority: Option<u32>,
+    /// `SupplementaryGroups`: besides those of the user.
+    pub supplementary_groups: Vec<Principal>,
+    /// `EnvironmentFile`: read at each start, after `Environment`, in this order.
+    pub environment_files: Vec<EnvironmentFile>,
+    /// `PassEnvironment`: variables of the manager's own that are handed on.
+    pub pass_environment: Vec<String>,
+    /// `UnsetEnvironment`: `NAME`, or `NAME=value` where only that value is taken out.
+    pub unset_environment: Vec<String>,
+    /// `WorkingDirectory=~`: the home of the user.
+    pub in_home: bool,
+    /// `RootDirectory`: what its processes see as `/`.
+    pub root_directory: Option<PathBuf>,
+    /// `IgnoreSIGPIPE`: default yes.
+    pub ignore_sigpipe: bool,
+    /// `SecureBits`, capabilities(7), as the kernel numbers them.
+    pub secure_bits: u32,
+    /// `StandardInput`.
+    pub input: Input,
+    /// `StandardOutput`.
+    pub output: Output,
+    /// `StandardError`: default as standard output.
+    pub error: Output,
+    /// `TTYPath`: default `/dev/console`.
+    pub tty: PathBuf,
+    /// `SyslogIdentifier`: default the unit's prefix.
+    pub syslog_identifier: Option<String>,
+    /// `LogLevelMax`: output that is less important than this is dropped, 0 to 7.
+    pub log_level_max: Option<u8>,
+    /// `RuntimeDirectory`: below `/run`, gone when the unit stops.
+    pub runtime_directory: Folders,
+    /// `RuntimeDirectoryPreserve`.
+    pub runtime_preserve: Preserve,
+    /// `StateDirectoryMode`; the folders are [`ServiceSection::state_directory`](super::ServiceSection).
+    pub state_directory_mode: u32,
+    /// `CacheDirectory`: below `/var/cache`.
+    pub cache_directory: Folders,
+    /// `LogsDirectory`: below `/var/log`.
+    pub logs_directory: Folders,
+    /// `ConfigurationDirectory`: below `/etc`; made, and left to its owner.
+    pub configuration_directory: Folders,
+}
+
+/// The mode of a folder that no key names.
+pub const FOLDER_MODE: u32 = 0o755;
+
+impl Default for Execution {
+    fn default() -> Self {
+        Self {
+            umask: 0o022,
+            limits: Vec::new(),
+            nice: None,
+            oom_score_adjust: None,
+            cpu_policy: None,
+            cpu_priority: None,
+            cpu_reset_on_fork: false,
+            cpu_affinity: Vec::new(),
+            io_class: None,
+            io_priority: None,
+            supplementary_groups: Vec::new(),
+            environment_files: Vec::new(),
+            pass_environment: Vec::new(),
+            unset_environment: Vec::new(),
+            in_home: false,
+            root_directory: None,
+            ignore_sigpipe: true,
+            secure_bits: 0,
+            input: Input::Null,
+            output: Output::Log,
+            error: Output::Inherit,
+            tty: "/dev/console".into(),
+            syslog_identifier: None,
+            log_level_max: None,
+            runtime_directory: Folders::default(),
+            runtime_preserve: Preserve::No,
+            state_directory_mode: FOLDER_MODE,
+            cache_directory: Folders::default(),
+            logs_directory: Folders::default(),
+            configuration_directory: Folders::default(),
+        }
+    }
+}
+
+/// The folders that one key makes, and their mode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folders {
+    /// Paths below the key's own folder.
+    pub names: Vec<PathBuf>,
+    /// The mode; default 0755.
+    pub mode: u32,
+}
+
+impl Default for Folders {
+    fn default() -> Self {
+        Self { names: Vec::new(), mode: FOLDER_MODE }
+    }
+}
+
+/// A resource that setrlimit(2) limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each is named as its key: LimitCPU, LimitFSIZE …")]
+pub enum LimitedResource {
+    Cpu,
+    Fsize,
+    Data,
+    Stack,
+    Core,
+    Rss,
+    Nofile,
+    As,
+    Nproc,
+    Memlock,
+    Locks,
+    Sigpending,
+    Msgqueue,
+    Nice,
+    Rtprio,
+    Rttime,
+}
+
+/// One `Limit…` key, in the unit of the resource; `u64::MAX` is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResourceLimit {
+    /// What is limited.
+    pub resource: LimitedResource,
+    /// What the kernel enforces.
+    pub soft: u64,
+    /// Up to where a process may raise its soft limit.
+    pub hard: u64,
+}
+
+/// `CPUSchedulingPolicy`, sched(7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CpuPolicy {
+    /// The default of the kernel.
+    Other,
+    /// For work that nobody waits for.
+    Batch,
+    /// Only when nothing else runs.
+    Idle,
+    /// Real time, until it gives way by itself.
+    Fifo,
+    /// Real time, in turns with those of its priority.
+    RoundRobin,
+}
+
+impl Words for CpuPolicy {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("other", Self::Other),
+        ("batch", Self::Batch),
+        ("idle", Self::Idle),
+        ("fifo", Self::Fifo),
+        ("rr", Self::RoundRobin),
+    ];
+}
+
+/// `IOSchedulingClass`, ioprio_set(2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IoClass {
+    /// By the nice value.
+    None,
+    /// Before all others.
+    Realtime,
+    /// The usual one.
+    BestEffort,
+    /// When nobody else wants the disk.
+    Idle,
+}
+
+impl Words for IoClass {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("none", Self::None),
+        ("realtime", Self::Realtime),
+        ("best-effort", Self::BestEffort),
+        ("idle", Self::Idle),
+    ];
+}
+
+/// One `EnvironmentFile`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnvironmentFile {
+    /// The file.
+    pub path: PathBuf,
+    /// `-`: it may be missing.
+    pub optional: bool,
+}
+
+/// `StandardInput`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// `/dev/null`.
+    Null,
+    /// `tty`, `tty-force`, `tty-fail`: the terminal of `TTYPath`, as the controlling one.
+    Terminal(Seize),
+    /// `file:`: this file.
+    File(PathBuf),
+}
+
+/// What becomes of a terminal that is another session's already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seize {
+    /// `tty-fail`, and `tty` too, as nothing here could wait: the start fails.
+    Ask,
+    /// `tty-force`: it is taken away.
+    Force,
+}
+
+/// `StandardOutput` and `StandardError`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// `inherit`: where standard output goes; for standard output itself, where standard input comes from.
+    Inherit,
+    /// `/dev/null`.
+    Null,
+    /// `journal`: the journal where it is there, else the embedded log.
+    Log,
+    /// `kmsg`: the kernel's log.
+    KernelLog,
+    /// `tty`: the terminal of `TTYPath`.
+    Terminal,
+    /// `file:`: this file from its beginning, its old content left behind the new.
+    File(PathBuf),
+    /// `append:`: the end of this file.
+    Append(PathBuf),
+    /// `truncate:`: this file, emptied at each start.
+    Truncate(PathBuf),
+}
+
+/// `RuntimeDirectoryPreserve`: whether the folders outlive the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Preserve {
+    /// They go when the run ends.
+    #[default]
+    No,
+    /// They stay over an automatic restart.
+    Restart,
+    /// They stay.
+    Yes,
+}
+
+impl Words for Preserve {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("no", Self::No), ("restart", Self::Restart), ("yes", Self::Yes)];
+}

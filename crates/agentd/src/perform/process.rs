@@ -1,0 +1,96 @@
+//! What the kernel is told of a process, from the unit's words to a plan.
+
+use agentd_engine::SpawnFailure;
+use agentd_linux::rlimit::{Resource, Rlimit};
+use agentd_linux::spawn::{Policy, Scheduling, SpawnPlan};
+use agentd_unit::sections::{CpuPolicy, Execution, IoClass, LimitedResource, ServiceSection};
+
+use super::plan::c_path;
+use crate::world::World;
+
+/// The rank at the disks of a class that names none, ioprio_set(2).
+const IO_PRIORITY: i32 = 4;
+
+/// Where the class stands in the number of ioprio_set(2): above 13 bits of priority.
+const IO_CLASS_UNIT: i32 = 1 << 13;
+
+/// Fills in what the keys say of the process itself.
+///
+/// # Errors
+/// A path that no call can take.
+pub fn describe(
+    plan: &mut SpawnPlan<'_>,
+    world: &World,
+    service: &ServiceSection,
+) -> Result<(), SpawnFailure> {
+    let how = &service.execution;
+    plan.umask = how.umask;
+    plan.nice = how.nice;
+    plan.oom_score_adjust = how.oom_score_adjust.or(world.oom_score_adjust);
+    plan.scheduling = scheduling(how);
+    plan.affinity.clone_from(&how.cpu_affinity);
+    plan.io_priority = io_priority(how);
+    plan.ignore_sigpipe = how.ignore_sigpipe;
+    plan.root_directory = how.root_directory.as_deref().map(c_path).transpose()?;
+    plan.rlimits = rlimits(&world.rlimits, how);
+    Ok(())
+}
+
+fn scheduling(how: &Execution) -> Option<Scheduling> {
+    let policy = how.cpu_policy.or(how.cpu_reset_on_fork.then_some(CpuPolicy::Other))?;
+    let (policy, real_time) = match policy {
+        CpuPolicy::Other => (Policy::Other, false),
+        CpuPolicy::Batch => (Policy::Batch, false),
+        CpuPolicy::Idle => (Policy::Idle, false),
+        CpuPolicy::Fifo => (Policy::Fifo, true),
+        CpuPolicy::RoundRobin => (Policy::RoundRobin, true),
+    };
+    let priority = i32::try_from(how.cpu_priority.unwrap_or(1)).unwrap_or(1);
+    let priority = if real_time { priority } else { 0 };
+    Some(Scheduling { policy, priority, reset_on_fork: how.cpu_reset_on_fork })
+}
+
+/// A priority alone means the usual class, as in systemd.
+fn io_priority(how: &Execution) -> Option<i32> {
+    let class = how.io_class.or(how.io_priority.map(|_| IoClass::BestEffort))?;
+    let priority = how.io_priority.and_then(|number| i32::try_from(number).ok()).unwrap_or(IO_PRIORITY);
+    Some(match class {
+        IoClass::None => 0,
+        IoClass::Realtime => IO_CLASS_UNIT + priority,
+        IoClass::BestEffort => 2 * IO_CLASS_UNIT + priority,
+        IoClass::Idle => 3 * IO_CLASS_UNIT,
+    })
+}
+
+/// The unit's limits over those that all processes get.
+fn rlimits(all: &[Rlimit], how: &Execution) -> Vec<Rlimit> {
+    let own = how.limits.iter().map(|limit| Rlimit {
+        resource: resource(limit.resource),
+        soft: limit.soft,
+        hard: limit.hard,
+    });
+    let own: Vec<Rlimit> = own.collect();
+    let others = all.iter().filter(|limit| own.iter().all(|o| o.resource != limit.resource));
+    others.copied().chain(own.iter().copied()).collect()
+}
+
+const fn resource(resource: LimitedResource) -> Resource {
+    match resource {
+        LimitedResource::Cpu => Resource::Cpu,
+        LimitedResource::Fsize => Resource::Fsize,
+        LimitedResource::Data => Resource::Data,
+        LimitedResource::Stack => Resource::Stack,
+        LimitedResource::Core => Resource::Core,
+        LimitedResource::Rss => Resource::Rss,
+        LimitedResource::Nofile => Resource::Nofile,
+        LimitedResource::As => Resource::As,
+        LimitedResource::Nproc => Resource::Nproc,
+        LimitedResource::Memlock => Resource::Memlock,
+        LimitedResource::Locks => Resource::Locks,
+        LimitedResource::Sigpending => Resource::Sigpending,
+        LimitedResource::Msgqueue => Resource::Msgqueue,
+        LimitedResource::Nice => Resource::Nice,
+        LimitedResource::Rtprio => Resource::Rtprio,
+        LimitedResource::Rttime => Resource::Rttime,
+    }
+}

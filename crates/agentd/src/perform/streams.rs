@@ -1,0 +1,129 @@
+//! The standard descriptors of a command: `StandardInput`, `StandardOutput`, `StandardError`, `TTYPath`.
+//!
+//! Files are opened in the manager, without waiting for anybody: a FIFO without a reader is an error and no pause.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use agentd_engine::SpawnFailure;
+use agentd_linux::descriptor::set_blocking;
+use agentd_linux::open::{NOCTTY, NONBLOCK};
+use agentd_linux::spawn::{Stdio, Terminal};
+use agentd_unit::sections::{Execution, Input, Output, Seize};
+
+use super::plan::step;
+
+const EXIT_STDIN: u8 = 208;
+const EXIT_STDOUT: u8 = 209;
+const EXIT_STDERR: u8 = 222;
+
+/// Where one descriptor leads.
+#[derive(Debug)]
+enum Stream {
+    Null,
+    /// What the run has as its output, which is kept for all of its commands.
+    Log,
+    File(OwnedFd),
+    /// The descriptor of this number.
+    Same(usize),
+}
+
+/// The three, open.
+#[derive(Debug)]
+pub struct Streams {
+    streams: [Stream; 3],
+    /// Descriptor 0 is a terminal that is to be the controlling one.
+    pub terminal: Option<Terminal>,
+}
+
+impl Streams {
+    /// Opens what the keys name.
+    ///
+    /// # Errors
+    /// What cannot be opened, under the descriptor's exit status.
+    pub fn open(how: &Execution) -> Result<Self, SpawnFailure> {
+        let (input, terminal) = match &how.input {
+            Input::Null => (Stream::Null, None),
+            Input::Terminal(Seize::Ask) => (tty("StandardInput", EXIT_STDIN, how)?, Some(Terminal::Ask)),
+            Input::Terminal(Seize::Force) => (tty("StandardInput", EXIT_STDIN, how)?, Some(Terminal::Force)),
+            Input::File(path) => {
+                let file = opened("StandardInput", EXIT_STDIN, path, OpenOptions::new().read(true))?;
+                (file, None)
+            }
+        };
+        let output = match &how.output {
+            Output::Inherit => Stream::Same(0),
+            other => leading("StandardOutput", EXIT_STDOUT, other, how)?,
+        };
+        let error = match &how.error {
+            Output::Inherit => Stream::Same(1),
+            // Two descriptors of one file would write over each other.
+            same if *same == how.output => Stream::Same(1),
+            other => leading("StandardError", EXIT_STDERR, other, how)?,
+        };
+        Ok(Self { streams: [input, output, error], terminal })
+    }
+
+    /// As a plan has them. `log` is the run's output.
+    #[must_use]
+    pub fn stdio<'a>(&'a self, log: Option<BorrowedFd<'a>>) -> [Stdio<'a>; 3] {
+        [0, 1, 2].map(|number| self.one(number, log))
+    }
+
+    fn one<'a>(&'a self, number: usize, log: Option<BorrowedFd<'a>>) -> Stdio<'a> {
+        match &self.streams[number] {
+            Stream::Null => Stdio::Null,
+            Stream::Log => log.map_or(Stdio::Null, Stdio::Fd),
+            Stream::File(fd) => Stdio::Fd(fd.as_fd()),
+            // The number is a lower one.
+            Stream::Same(other) => self.one(*other, log),
+        }
+    }
+}
+
+/// Whether any of the descriptors leads to the log.
+#[must_use]
+pub fn uses_log(how: &Execution) -> bool {
+    how.output == Output::Log || how.error == Output::Log
+}
+
+fn leading(
+    key: &'static str,
+    exit_status: u8,
+    output: &Output,
+    how: &Execution,
+) -> Result<Stream, SpawnFailure> {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o644);
+    match output {
+        Output::Inherit | Output::Null => Ok(Stream::Null),
+        Output::Log => Ok(Stream::Log),
+        Output::Terminal => tty(key, exit_status, how),
+        Output::KernelLog => opened(key, exit_status, Path::new("/dev/kmsg"), &mut options),
+        Output::File(path) => opened(key, exit_status, path, options.create(true).truncate(false)),
+        Output::Append(path) => opened(key, exit_status, path, options.create(true).append(true)),
+        Output::Truncate(path) => opened(key, exit_status, path, options.create(true).truncate(true)),
+    }
+}
+
+fn tty(key: &'static str, exit_status: u8, how: &Execution) -> Result<Stream, SpawnFailure> {
+    opened(key, exit_status, &how.tty, OpenOptions::new().read(true).write(true))
+}
+
+fn opened(
+    key: &'static str,
+    exit_status: u8,
+    path: &Path,
+    options: &mut OpenOptions,
+) -> Result<Stream, SpawnFailure> {
+    let open = |options: &mut OpenOptions| -> io::Result<OwnedFd> {
+        let fd: OwnedFd = options.custom_flags(NONBLOCK | NOCTTY).open(path)?.into();
+        set_blocking(&fd)?;
+        Ok(fd)
+    };
+    let file = open(options).map(Stream::File);
+    file.map_err(|error| step(exit_status, format!("{key}: {} cannot be opened: {error}", path.display())))
+}

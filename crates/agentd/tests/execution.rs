@@ -1,0 +1,312 @@
+//! The execution keys of `[Service]`, seen by the processes that they are for. Each case runs twice: with its key, and
+//! without it, where what it is to bring about must not be seen.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod common;
+
+use std::fs;
+
+use common::{Manager, Setup, text};
+
+/// What a key brings about: lines for `[Service]`, a script, and what only the script of the unit with the lines prints.
+struct Case {
+    name: &'static str,
+    keys: String,
+    script: &'static str,
+    seen: String,
+}
+
+fn case(name: &'static str, keys: &str, script: &'static str, seen: &str) -> Case {
+    Case { name, keys: keys.to_owned(), script, seen: seen.to_owned() }
+}
+
+/// Writes both units of a case: what they print goes to files of their names.
+fn write(setup: &Setup, case: &Case) {
+    for (kind, keys) in [("with", case.keys.as_str()), ("without", "")] {
+        let name = format!("{}-{kind}", case.name);
+        let script = setup.file(&format!("{name}.sh"), &format!("#!/bin/sh\n{}\n", case.script));
+        let output = setup.path(&format!("{name}.out"));
+        let output = if keys.contains("StandardOutput") {
+            String::new()
+        } else {
+            format!("StandardOutput = \"truncate:{}\"\nStandardError = \"inherit\"\n", output.display())
+        };
+        let text = format!(
+            "[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/sh\", \"{}\"]\n{output}{keys}\n",
+            script.display()
+        );
+        setup.unit(&format!("{name}.service"), &text);
+    }
+}
+
+fn outcome(manager: &Manager, name: &str) -> String {
+    let output = manager.ctl(&["start", name]);
+    let printed = fs::read(manager.path(&format!("{name}.out"))).unwrap_or_default();
+    format!("{}{}", String::from_utf8_lossy(&printed), text(&output))
+}
+
+fn check(manager: &Manager, case: &Case) {
+    let with = outcome(manager, &format!("{}-with", case.name));
+    assert!(with.contains(&case.seen), "{}: {:?} is not in\n{with}", case.name, case.seen);
+    let without = outcome(manager, &format!("{}-without", case.name));
+    assert!(!without.contains(&case.seen), "{}: {:?} is in\n{without}", case.name, case.seen);
+}
+
+fn check_all(setup: Setup, cases: &[Case]) {
+    for case in cases {
+        write(&setup, case);
+    }
+    let manager = setup.start();
+    for case in cases {
+        check(&manager, case);
+    }
+}
+
+fn is_root() -> bool {
+    let root = fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);
+    assert!(root || std::env::var_os("CI").is_none(), "this test needs root");
+    root
+}
+
+#[test]
+fn a_process_is_as_its_keys_say() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("attributes");
+    let status = "cat /proc/self/status";
+    let limits = "cat /proc/self/limits";
+    let cases = [
+        case("umask", "UMask = \"0077\"", status, "Umask:\t0077"),
+        case("nofile", "LimitNOFILE = \"2000:3000\"", "ulimit -Sn; ulimit -Hn", "2000\n3000\n"),
+        case("core", "LimitCORE = \"1M\"", limits, "Max core file size        1048576              1048576"),
+        case(
+            "cpu",
+            "LimitCPU = \"90s:infinity\"",
+            limits,
+            "Max cpu time              90                   unlimited",
+        ),
+        case(
+            "queue",
+            "LimitMSGQUEUE = \"4K\"",
+            limits,
+            "Max msgqueue size         4096                 4096",
+        ),
+        case("nice", "Nice = 7", "cut -d' ' -f19 /proc/self/stat; nice", "7\n"),
+        case("oom", "OOMScoreAdjust = 345", "cat /proc/self/oom_score_adj", "345\n"),
+        case("policy", "CPUSchedulingPolicy = \"batch\"", "chrt -p $$", "SCHED_BATCH"),
+        case(
+            "fifo",
+            "CPUSchedulingPolicy = \"fifo\"\nCPUSchedulingPriority = 12",
+            "chrt -p $$",
+            "priority: 12",
+        ),
+        case("reset", "CPUSchedulingResetOnFork = true", "chrt -p $$", "SCHED_RESET_ON_FORK"),
+        case("affinity", "CPUAffinity = \"0\"", status, "Cpus_allowed_list:\t0\n"),
+        case("io", "IOSchedulingClass = \"idle\"", "ionice -p $$", "idle"),
+        case("io-rank", "IOSchedulingPriority = 2", "ionice -p $$", "best-effort: prio 2"),
+        case("groups", "SupplementaryGroups = [\"7\", \"64125\"]", status, "Groups:\t7 64125 \n"),
+        case("sigpipe", "IgnoreSIGPIPE = false", status, "SigIgn:\t0000000000000000"),
+        case("secure", "SecureBits = \"noroot noroot-locked\"", status, "CapEff:\t0000000000000000"),
+        case("home", "WorkingDirectory = \"~\"\nUser = \"root\"", "pwd", "/root\n"),
+    ];
+    check_all(setup, &cases);
+}
+
+#[test]
+fn the_environment_is_put_together_from_all_its_keys() {
+    let setup = Setup::new("environment").wrapper(&["/usr/bin/env", "PASSED_ON=from the manager"]);
+    let file = setup.file("one.env", "# comment\nA='in the file'\nB=\"b\\\"c\"\n");
+    let keys = format!(
+        "Environment = {{ A = \"in the unit\", C = \"c\", D = \"d\" }}\nEnvironmentFile = [\"-/nonexistent\", \"{}\"]\nUnsetEnvironment = [\"C\", \"D=other\"]",
+        file.display()
+    );
+    let cases = [
+        case("file", &keys, "echo \"$A|$B|${C-none}|$D\"", "in the file|b\"c|none|d\n"),
+        case("pass", "PassEnvironment = \"PASSED_ON NOT_THERE\"", "env", "PASSED_ON=from the manager\n"),
+        case("unset", "UnsetEnvironment = \"LANG\"", "echo \"${LANG-none}\"", "none\n"),
+        case("must", "EnvironmentFile = \"/nonexistent\"", ":", "failed"),
+    ];
+    check_all(setup, &cases);
+}
+
+#[test]
+fn the_standard_descriptors_lead_where_the_keys_say() {
+    let setup = Setup::new("streams");
+    let input = setup.file("input", "from a file\n");
+    let [append, plain] = ["append.out", "plain.out"].map(|name| setup.file(name, "old and long\n"));
+    let unit = |name: &str, keys: &str, script: &str| {
+        let script = setup.file(&format!("{name}.sh"), &format!("#!/bin/sh\n{script}\n"));
+        let text = format!("[Service]\nType = \"oneshot\"\nExecStart = \"{}\"\n{keys}\n", script.display());
+        setup.unit(&format!("{name}.service"), &text);
+    };
+    unit("append", &format!("StandardOutput = \"append:{}\"", append.display()), "echo new; echo err >&2");
+    unit(
+        "plain",
+        &format!("StandardOutput = \"file:{}\"\nStandardError = \"null\"", plain.display()),
+        "echo new; echo err >&2",
+    );
+    unit("input", &format!("StandardInput = \"file:{}\"", input.display()), "cat");
+    unit(
+        "dup",
+        &format!(
+            "StandardInput = \"file:{}\"\nStandardOutput = \"inherit\"\nStandardError = \"journal\"",
+            input.display()
+        ),
+        "readlink /proc/$$/fd/1 >&2",
+    );
+    unit("quiet", "LogLevelMax = \"warning\"", "echo '<6>unimportant'; echo '<4>important'");
+    unit("missing", "StandardInput = \"file:/nonexistent\"", ":");
+    let mut manager = setup.start();
+    for name in ["append", "plain", "input", "dup", "quiet"] {
+        manager.ok(&["start", name]);
+    }
+    assert_eq!(fs::read_to_string(manager.path("append.out")).unwrap(), "old and long\nnew\nerr\n");
+    assert_eq!(fs::read_to_string(manager.path("plain.out")).unwrap(), "new\nand long\n");
+    manager.until("the input is not read", |m| text(&m.ctl(&["logs", "input"])).contains("from a file"));
+    manager.until("the level is not kept", |m| text(&m.ctl(&["logs", "quiet"])).contains(" important"));
+    assert!(!text(&manager.ctl(&["logs", "quiet"])).contains("unimportant"));
+    assert!(!manager.ctl(&["start", "missing"]).status.success());
+    assert_eq!(manager.property("missing", "ExecMainStatus"), "208");
+    manager.wait_for_log("StandardInput: /nonexistent cannot be opened", "the reason is not told");
+}
+
+#[test]
+fn the_terminal_is_the_controlling_one() {
+    let setup = Setup::new("terminal");
+    let program = setup.file(
+        "terminal.py",
+        "#!/usr/bin/env python3\nimport os, subprocess, sys\nmaster, slave = os.openpty()\nos.set_inheritable(slave, True)\nprint(os.ttyname(slave), flush=True)\nos.read(master, 1000)\nprint('answered', flush=True)\nos.read(0, 1)\n",
+    );
+    // A terminal of our own, whose name goes into the unit.
+    let mut terminal = std::process::Command::new("python3")
+        .arg(&program)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(terminal.stdout.take().unwrap()));
+    let tty = lines.next().unwrap().unwrap();
+    let script = setup.file("tty.sh", "#!/bin/sh\necho to the terminal > /dev/tty && tty && echo ok >&2\n");
+    setup.unit(
+        "tty.service",
+        &format!(
+            "[Service]\nType = \"oneshot\"\nExecStart = \"{}\"\nTTYPath = \"{tty}\"\nStandardInput = \"tty-force\"\nStandardError = \"journal\"\nStandardOutput = \"tty\"\n",
+            script.display()
+        ),
+    );
+    let mut manager = setup.start();
+    manager.ok(&["start", "tty"]);
+    assert_eq!(lines.next().unwrap().unwrap(), "answered");
+    drop(terminal.stdin.take());
+    terminal.wait().unwrap();
+}
+
+#[test]
+fn a_command_runs_within_the_root_directory() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("root");
+    let root = setup.path("root");
+    fs::create_dir_all(root.join("bin")).unwrap();
+    // A static program needs nothing else in the root.
+    let source = setup.file("probe.c", "#include <unistd.h>\n#include <stdio.h>\nint main(void) { char b[99]; puts(getcwd(b, 99)); return access(\"/bin/probe\", X_OK) ? 3 : 0; }\n");
+    let built = std::process::Command::new("gcc")
+        .args(["-static", "-o"])
+        .arg(root.join("bin/probe"))
+        .arg(source)
+        .status();
+    assert!(built.unwrap().success());
+    let unit = |name: &str, keys: &str| {
+        setup.unit(
+            name,
+            &format!(
+                "[Service]\nType = \"oneshot\"\nExecStart = \"probe\"\nEnvironment = {{ PATH = \"/bin\" }}\nWorkingDirectory = \"/bin\"\n{keys}\n"
+            ),
+        );
+    };
+    unit("inside.service", &format!("RootDirectory = \"{}\"", root.display()));
+    unit("outside.service", "");
+    unit("nowhere.service", "RootDirectory = \"/nonexistent\"\nExecStartPre = [\"/bin/true\"]");
+    let mut manager = setup.start();
+    manager.ok(&["start", "inside"]);
+    assert!(
+        !manager.ctl(&["start", "outside"]).status.success(),
+        "the program is in the root directory alone"
+    );
+    assert!(!manager.ctl(&["start", "nowhere"]).status.success());
+    manager.wait_for_log("cannot take RootDirectory /nonexistent as /", "the step is not told");
+}
+
+#[test]
+fn folders_are_made_for_the_user_and_go_as_they_should() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("folders");
+    let name = format!("agentd-test-{}", std::process::id());
+    let user = "User = \"64123\"\nGroup = \"64124\"\n";
+    let stat = "stat -c '%a %u:%g %n' $RUNTIME_DIRECTORY $CACHE_DIRECTORY $LOGS_DIRECTORY $STATE_DIRECTORY $CONFIGURATION_DIRECTORY";
+    let script = setup.file("stat.sh", &format!("#!/bin/sh\n{stat}\nexec sleep 1000\n"));
+    let unit = |unit: &str, keys: &str| {
+        setup.unit(
+            &format!("{unit}.service"),
+            &format!("[Service]\nType = \"exec\"\nExecStart = \"{}\"\n{keys}\n", script.display()),
+        );
+    };
+    let keys = format!(
+        "{user}RuntimeDirectory = \"{name}/run {name}-two\"\nRuntimeDirectoryMode = \"0750\"\nCacheDirectory = \"{name}\"\nCacheDirectoryMode = \"0700\"\nLogsDirectory = \"{name}\"\nStateDirectory = \"{name}\"\nStateDirectoryMode = \"0711\"\nConfigurationDirectory = \"{name}\"\n"
+    );
+    unit("all", &keys);
+    unit("kept", &format!("RuntimeDirectory = \"{name}-kept\"\nRuntimeDirectoryPreserve = true\n"));
+    unit(
+        "restarted",
+        &format!(
+            "RuntimeDirectory = \"{name}-restarted\"\nRuntimeDirectoryPreserve = \"restart\"\nRestart = \"always\"\nRestartSec = \"10ms\"\n"
+        ),
+    );
+    let mut manager = setup.start();
+    manager.ok(&["start", "all", "kept", "restarted"]);
+    let expected = [
+        format!("755 64123:64124 /var/log/{name}"),
+        format!("700 64123:64124 /var/cache/{name}"),
+        format!("711 64123:64124 /var/lib/{name}"),
+        format!("755 0:0 /etc/{name}"),
+        format!("750 64123:64124 /run/{name}-two"),
+    ];
+    // Two folders in one variable have a colon between them, which stat takes as one name.
+    manager.until("the folders are not shown", |m| {
+        let logs = text(&m.ctl(&["logs", "all"]));
+        expected[..4].iter().all(|line| logs.contains(line))
+    });
+    let meta = |path: &str| {
+        fs::metadata(path).map(|meta| {
+            use std::os::unix::fs::MetadataExt;
+            format!("{:o} {}:{} {path}", meta.mode() & 0o7777, meta.uid(), meta.gid())
+        })
+    };
+    assert_eq!(meta(&format!("/run/{name}-two")).unwrap(), expected[4]);
+    assert!(meta(&format!("/run/{name}/run")).is_ok());
+    fs::write(format!("/run/{name}-restarted/left"), "").unwrap();
+    let main = manager.main_pid("restarted");
+    assert!(std::process::Command::new("kill").arg(main.to_string()).status().unwrap().success());
+    manager.until("it does not come back", |m| {
+        !matches!(m.main_pid("restarted"), 0) && m.main_pid("restarted") != main
+    });
+    assert!(fs::exists(format!("/run/{name}-restarted/left")).unwrap(), "it stays over a restart");
+    manager.ok(&["stop", "all", "kept", "restarted"]);
+    manager.until("a folder stays after the stop", |_| {
+        [format!("/run/{name}/run"), format!("/run/{name}-two"), format!("/run/{name}-restarted")]
+            .iter()
+            .all(|path| !fs::exists(path).unwrap())
+    });
+    assert!(fs::exists(format!("/run/{name}-kept")).unwrap(), "preserved");
+    assert!(fs::exists(format!("/var/lib/{name}")).unwrap(), "state stays");
+    for path in ["/var/log", "/var/cache", "/var/lib", "/etc", "/run"] {
+        let _gone = fs::remove_dir_all(format!("{path}/{name}"));
+    }
+    fs::remove_dir_all(format!("/run/{name}-kept")).unwrap();
+}
