@@ -7,7 +7,7 @@ mod common;
 
 use std::fs;
 
-use common::{Setup, is_alive, text};
+use common::{Manager, Setup, is_alive, text};
 
 #[test]
 fn an_agent_runs_and_its_words_are_kept() {
@@ -291,6 +291,32 @@ fn what_a_killed_manager_left_behind_does_not_run_beside_a_new_life() {
     let new = second.main_pid("stay");
     assert!(!is_alive(old) && is_alive(new) && old != new);
     second.wait_for_log("an earlier manager was killed", "it is not told");
+}
+
+/// The kernel tells of many deaths by one signal, and a turn of the loop reaps only so many.
+#[test]
+fn a_flood_of_orphans_is_reaped_to_the_last() {
+    let setup = Setup::new("flood");
+    let done = setup.path("done");
+    let program = setup.file(
+        "flood.py",
+        &format!(
+            "#!/usr/bin/python3\nimport os, signal, time\nos.kill(os.getppid(), signal.SIGSTOP)\n\
+             middle = os.fork()\nif middle == 0:\n    for _ in range(4500):\n        if os.fork() == 0:\n            os._exit(0)\n    os._exit(0)\n\
+             os.waitpid(middle, 0)\nopen({:?}, 'w').close()\nos.kill(os.getppid(), signal.SIGCONT)\nsignal.pause()\n",
+            done.display().to_string()
+        ),
+    );
+    setup.unit("flood.service", &format!("[Service]\nExecStart = [\"{}\"]\n", program.display()));
+    let mut manager = setup.start();
+    let pid = manager.pid();
+    manager.ok(&["--no-block", "start", "flood"]);
+    manager.until("the orphans are not made", |_| done.exists());
+    let left = |_: &mut Manager| {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        children.split_whitespace().count() == 1
+    };
+    manager.until("orphans are left", left);
 }
 
 /// Sends a signal by kill(1).

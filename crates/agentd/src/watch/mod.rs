@@ -133,6 +133,8 @@ impl Sources {
         }
         if woken.signals {
             signals::drain(self.signals.get_ref(), world, events);
+            // The kernel tells of a death once: nothing else would bring us back to those that were left.
+            self.left.signals = world.children_left;
         }
         if woken.groups {
             groups::drain(world, events);
