@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::bench;
 use crate::check;
 use crate::demo;
 use crate::error::{Error, Result};
@@ -45,6 +46,8 @@ pub enum Verb {
     },
     /// Licences, bans and sources of what we depend on.
     Deny,
+    /// How fast and how small agentd is.
+    Bench(bench::Options),
 }
 
 const HELP: &str = "\
@@ -60,6 +63,10 @@ usage: cargo xtask VERB
                         boots what demo boots and leaves it running, with a shell on the console if wanted
   image [--kind KIND] [--out DIR]
                         writes an image to boot from: disk (the default), initramfs, oci
+  bench [--quick] [--json FILE] [NAME]…
+                        how fast and how small agentd is, beside programs that do the same work with the fewest calls:
+                        all measures, or those that have NAME in their name (start, restart, orphans, memory, idle,
+                        control, log, syscalls, boot); docs/measurements.md tells what they mean
   arrows                which crate may use which; the two doors of the daemon
   deny                  licences, bans and sources of the dependencies (needs cargo-deny)
   help                  this
@@ -80,6 +87,7 @@ pub fn parse(words: &[String]) -> Result<Verb> {
         Some("deny") => Verb::Deny,
         Some("test") => return test(words),
         Some("image") => return image(words),
+        Some("bench") => return bench(words),
         Some("vm") => {
             let [initramfs, interactive] = switches(words, ["--initramfs", "--interactive"])?;
             return Ok(Verb::Vm { initramfs, interactive });
@@ -129,6 +137,23 @@ fn image<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Verb> {
     Ok(Verb::Image { kind, out })
 }
 
+fn bench<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Verb> {
+    let mut options = bench::Options::default();
+    while let Some(word) = words.next() {
+        match word {
+            "--quick" => options.quick = true,
+            "--json" => options.json = Some(PathBuf::from(value("--json", words.next())?)),
+            flag if flag.starts_with('-') => return Err(unexpected(flag)),
+            name if !bench::names().iter().any(|known| known.contains(name)) => {
+                let known = bench::names().join(", ");
+                return Err(Error::new(format!("no measure has {name} in its name; there are {known}")));
+            }
+            name => options.only.push(name.to_owned()),
+        }
+    }
+    Ok(Verb::Bench(options))
+}
+
 fn kind(word: &str) -> Result<Kind> {
     Kind::NAMES
         .iter()
@@ -165,6 +190,7 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Vm { initramfs, interactive } => demo::vm(initramfs, interactive).map(|()| ExitCode::SUCCESS),
         Verb::Demo { here: true, interactive } => demo::here(interactive).map(|()| ExitCode::SUCCESS),
         Verb::Demo { here: false, interactive } => demo::in_vm(interactive).map(|()| ExitCode::SUCCESS),
+        Verb::Bench(options) => bench::run(&options),
         Verb::Deny => check::deny().map(|()| ExitCode::SUCCESS),
     }
 }
@@ -187,6 +213,15 @@ mod tests {
             ("vm --interactive", Verb::Vm { initramfs: false, interactive: true }),
             ("image", Verb::Image { kind: Kind::Disk, out: None }),
             ("image --kind oci --out a", Verb::Image { kind: Kind::Oci, out: Some("a".into()) }),
+            ("bench", Verb::Bench(bench::Options::default())),
+            (
+                "bench --quick --json a start log",
+                Verb::Bench(bench::Options {
+                    quick: true,
+                    json: Some("a".into()),
+                    only: vec!["start".into(), "log".into()],
+                }),
+            ),
             ("test", Verb::Test { only: vec![] }),
             ("test --only unit --only arrows", Verb::Test { only: vec!["unit".into(), "arrows".into()] }),
         ] {
@@ -201,6 +236,8 @@ mod tests {
             ("check --fast", "unexpected word --fast"),
             ("demo --there", "unexpected word --there"),
             ("image --kind iso", "no kind of image is called iso"),
+            ("bench speed", "no measure has speed in its name; there are start,"),
+            ("bench --fast", "unexpected word --fast"),
             ("test --only", "--only needs a value"),
         ] {
             assert!(parsed(line).unwrap_err().contains(named), "{line}");

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arrows;
+pub mod bench;
 pub mod check;
 pub mod cli;
 pub mod demo;

@@ -24,6 +24,9 @@ pub const UNIT: &[Tool] = &[tool("busybox", "busybox-static")];
 /// What it takes to build agents and run their tests.
 pub const AGENTS: &[Tool] = &[tool("go", "golang-go"), tool("python3", "python3")];
 
+/// What it takes to build what agentd is measured with.
+pub const BENCH: &[Tool] = &[tool("cc", "gcc"), tool("mkfifo", "coreutils")];
+
 /// What it takes to build the images.
 pub const IMAGE: &[Tool] = &[
     tool("go", "golang-go"),

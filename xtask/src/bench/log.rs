@@ -1,0 +1,102 @@
+//! A service that says lines of 100 bytes, one write each, into the embedded log.
+
+use std::fs;
+use std::time::Duration;
+
+use super::Bench;
+use super::cast::spawn;
+use super::manager::{ALL, Setup};
+use super::marks::Marks;
+use super::process;
+use super::table::{Bar, Line, Unit};
+use crate::error::{During, Result};
+use crate::scratch::Scratch;
+
+/// Bytes of a line.
+const LINE: f64 = 100.0;
+
+/// Bytes in a second and CPU nanoseconds a line, one entry a run.
+#[derive(Debug, Default)]
+struct Way {
+    rate: Vec<f64>,
+    cpu: Vec<f64>,
+}
+
+impl Way {
+    /// Waits for the two marks of who speaks, between which all lines are written.
+    fn add(&mut self, marks: &Marks, pid: u32, lines: u32) -> Result<()> {
+        let (begun, _) = marks.next()?;
+        let before = process::cpu(pid)?;
+        let (ended, _) = marks.next()?;
+        let cpu = settled_cpu(pid)?.saturating_sub(before);
+        let took = (ended.nanoseconds - begun.nanoseconds) as f64 / 1e9;
+        self.rate.push(f64::from(lines) * LINE / took);
+        self.cpu.push(cpu.as_nanos() as f64 / f64::from(lines));
+        Ok(())
+    }
+}
+
+/// The CPU time of a process once it has worked off what is left.
+fn settled_cpu(pid: u32) -> Result<Duration> {
+    loop {
+        let before = process::cpu(pid)?;
+        std::thread::sleep(Duration::from_millis(100));
+        if process::cpu(pid)? == before {
+            return Ok(before);
+        }
+    }
+}
+
+/// See the module. The floor reads the pipe and throws all away.
+///
+/// # Errors
+/// A program does not run as it should.
+pub fn measure(bench: &mut Bench) -> Result<Vec<Line>> {
+    let lines = if bench.quick { 500_000 } else { 5_000_000 };
+    let [mut floor, mut ours] = [Way::default(), Way::default()];
+    for _ in 0..bench.runs(3, 1) {
+        thrown_away(bench, lines, &mut floor)?;
+        let lost = kept(bench, lines, &mut ours)?;
+        if lost {
+            bench.note("the embedded log has lost lines; it says so in its file".into());
+        }
+    }
+    let what = format!("lines of 100 bytes into the embedded log, {lines}");
+    const NAME: &str = "read and dropped";
+    Ok(vec![
+        Line::new(what, Unit::Rate, &ours.rate).beside(NAME, &floor.rate).bar(Bar::AtLeast(80e6)),
+        Line::new("  CPU of agentd a line", Unit::Time, &ours.cpu)
+            .beside(NAME, &floor.cpu)
+            .bar(Bar::AtMost(500.0)),
+    ])
+}
+
+fn thrown_away(bench: &Bench, lines: u32, way: &mut Way) -> Result<()> {
+    let scratch = Scratch::new("bench")?;
+    let marks = Marks::new(&scratch.path().join("marks"))?;
+    let mut drain = bench.cast.driver("drain");
+    drain.arg(&bench.cast.driver).arg("chatter").arg(marks.path()).arg(lines.to_string());
+    let drain = spawn(&mut drain)?;
+    way.add(&marks, drain.pid(), lines)
+}
+
+/// Whether lines were lost.
+fn kept(bench: &Bench, lines: u32, way: &mut Way) -> Result<bool> {
+    let scratch = Scratch::new("bench")?;
+    let marks = Marks::new(&scratch.path().join("marks"))?;
+    let setup = Setup::new(&bench.cast)?;
+    let count = lines.to_string();
+    setup.service("chatter", "", &[&bench.cast.driver, "chatter".as_ref(), marks.path(), count.as_ref()])?;
+    let (mut manager, _) = setup.start(ALL)?;
+    way.add(&marks, manager.pid(), lines)?;
+    manager.end()?;
+    let folder = manager.path("log");
+    let cannot = || format!("cannot read {}", folder.display());
+    for file in fs::read_dir(&folder).during(cannot)? {
+        let text = fs::read(file.during(cannot)?.path()).during(cannot)?;
+        if String::from_utf8_lossy(&text).contains(" lines dropped: ") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
