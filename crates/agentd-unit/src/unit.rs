@@ -160,9 +160,19 @@ impl Unit {
             files.extend(agent.pin.iter().cloned());
             files.extend(agent.module.as_deref().map(|module| body.module_file(module)));
         }
+        let environment = body.service.execution.environment_files.iter();
+        files.extend(environment.filter(|file| !file.optional).map(|file| file.path.clone()));
         files.sort();
         files.dedup();
         files
+    }
+
+    /// Files that it reads if they are there: a signature covers those that are.
+    #[must_use]
+    pub fn optional_signed_files(&self) -> Vec<PathBuf> {
+        let environment = self.as_service().map(|body| &body.service.execution.environment_files);
+        let optional = environment.into_iter().flatten().filter(|file| file.optional);
+        optional.map(|file| file.path.clone()).collect()
     }
 }
 

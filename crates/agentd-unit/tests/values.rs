@@ -386,6 +386,9 @@ fn signed_files_are_all_that_runs() {
     };
     let text = "[Service]\nExecStart = [\"/b\"]\nExecStartPre = [\"/a\"]\nExecStop = [\"sleep\", \"1\"]\nExecReload = \"/b x\"\n[Agent]\nPin = [\"/p\"]\n";
     assert_eq!(files(text), ["/a", "/b", "/p", "sleep"]);
+    let text = "[Service]\nExecStart = [\"/b\"]\nEnvironmentFile = [\"/e\", \"-/if-there\"]\n";
+    assert_eq!(files(text), ["/b", "/e"]);
+    assert_eq!(parse("a.service", &[text]).optional_signed_files(), [std::path::PathBuf::from("/if-there")]);
     let python = |module: &str, more: &str| {
         files(&format!("[Agent]\nKind = \"python\"\nModule = \"{module}\"\n[Service]\n{more}"))
     };

@@ -15,6 +15,7 @@ use agentd_linux::user::Accounts;
 use agentd_protocol::manager::Problem;
 use agentd_protocol::words::UnitFileState;
 use agentd_state::StateDir;
+use agentd_trust::Verdict;
 use agentd_unit::sections::ControlAccess;
 use agentd_unit::{NamedFile, Realtime, UnitName};
 
@@ -253,7 +254,10 @@ impl World {
             file_state: self.file_state(&unit.name),
             not_enforced: self.not_enforced(view),
             trust: crate::control::status::trust_state(unit, &verdict),
-            key_ids: self.trust.signers(unit).iter().map(ToString::to_string).collect(),
+            key_ids: match &verdict {
+                Verdict::Trusted { keys } => keys.iter().map(ToString::to_string).collect(),
+                Verdict::Unsigned | Verdict::Refused(_) => Vec::new(),
+            },
         }
     }
 

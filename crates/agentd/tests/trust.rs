@@ -19,6 +19,7 @@ fn signed(name: &str, spoil: impl FnOnce(&Setup)) -> Manager {
     fs::copy("/bin/sleep", &program).unwrap();
     let script = setup.file("script.sh", "#!/bin/sh\nexec sleep 1000\n");
     let module = setup.file("module.py", "def start(stop):\n    stop.wait()\n");
+    let settings = setup.file("settings", "LEVEL=3\n");
     let install = "[Install]\nWantedBy = [\"multi-user.target\"]\n";
     setup.unit(
         "binary.service",
@@ -26,7 +27,11 @@ fn signed(name: &str, spoil: impl FnOnce(&Setup)) -> Manager {
     );
     setup.unit(
         "script.service",
-        &format!("[Service]\nExecStart = [{:?}]\n{install}", script.display().to_string()),
+        &format!(
+            "[Service]\nExecStart = [{:?}]\nEnvironmentFile = [{:?}]\n{install}",
+            script.display().to_string(),
+            settings.display().to_string()
+        ),
     );
     setup.unit(
         "module.service",
@@ -78,6 +83,7 @@ fn one_changed_byte_stops_that_unit_and_only_it() {
         ("agent", "binary"),
         ("script.sh", "script"),
         ("module.py", "module"),
+        ("settings", "script"),
     ] {
         let name = format!("byte-{}", file.replace(['/', '.'], "-"));
         let mut manager = signed(&name, |setup| append(&setup.path(file), b"\n"));

@@ -103,7 +103,15 @@ pub(crate) enum Covered {
 /// What the unit runs, in the tree that is `/` where it will.
 pub(crate) fn covered(unit: &Unit, root: &Path) -> Result<Vec<Covered>, ClosureError> {
     check_absolute(unit)?;
-    unit.signed_files().iter().map(|path| cover(unit, path, root)).collect()
+    let mut files = unit.signed_files();
+    files.extend(unit.optional_signed_files().into_iter().filter(|path| is_there(path, root)));
+    files.iter().map(|path| cover(unit, path, root)).collect()
+}
+
+/// Whether the path leads to something; what cannot be told counts, so that reading it tells why.
+fn is_there(path: &Path, root: &Path) -> bool {
+    let found = within(root, path).and_then(|real| fs::symlink_metadata(real));
+    !found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 fn check_absolute(unit: &Unit) -> Result<(), ClosureError> {
@@ -126,7 +134,12 @@ fn key_of(unit: &Unit, path: &Path) -> &'static str {
     if let Some((key, _)) = commands(unit).find(|(_, program)| Path::new(program) == path) {
         return key;
     }
-    let agent = unit.as_service().and_then(|body| body.agent.as_ref());
+    let body = unit.as_service();
+    let environment = body.map(|body| &body.service.execution.environment_files);
+    if environment.is_some_and(|files| files.iter().any(|file| file.path == path)) {
+        return "EnvironmentFile";
+    }
+    let agent = body.and_then(|body| body.agent.as_ref());
     if agent.is_some_and(|agent| agent.pin.iter().any(|pin| pin == path)) { "Pin" } else { "Module" }
 }
 

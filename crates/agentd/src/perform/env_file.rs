@@ -10,11 +10,11 @@ use std::str::Chars;
 /// More than any environment can be: the kernel takes a quarter of the stack's limit, 2 MiB by default.
 const MAX_BYTES: u64 = 2 << 20;
 
-/// The variables of a file, in its order.
+/// What a file says, to be verified and parsed.
 ///
 /// # Errors
 /// It cannot be read, is no regular file (which reading could wait for without end), is too long or not UTF-8.
-pub fn read(path: &Path) -> io::Result<Vec<(String, String)>> {
+pub fn read(path: &Path) -> io::Result<String> {
     let file = OpenOptions::new().read(true).custom_flags(agentd_linux::open::NONBLOCK).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file"));
@@ -23,13 +23,16 @@ pub fn read(path: &Path) -> io::Result<Vec<(String, String)>> {
     if file.take(MAX_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_BYTES {
         return Err(io::Error::other("it is longer than an environment can be"));
     }
-    Ok(parse(&text))
+    Ok(text)
 }
 
+/// The variables, in the order of the text.
+///
 /// Lines that begin with `#` or `;` are comments; a line that assigns nothing, or to no name, is left out. A value ends
 /// with its line. Outside of quotes a backslash takes the next character as it is; within double quotes only before
 /// `"`, `\`, `` ` `` and `$`; within single quotes never. A backslash at the end of a line joins the next one.
-fn parse(text: &str) -> Vec<(String, String)> {
+#[must_use]
+pub fn parse(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut chars = text.chars().peekable();
     loop {

@@ -182,7 +182,7 @@ fn env(
         None if world.config.mode == Mode::User => identity::own_account(world),
         user => user.map(|user| Account { name: user.name, home: user.home, shell: user.shell }),
     };
-    let files = environment_files(&spawn.unit)?;
+    let files = environment_files(world, &spawn.unit)?;
     Ok(environment::environment(&Facts {
         unit: &spawn.unit,
         run: spawn.run,
@@ -201,11 +201,14 @@ fn env(
 }
 
 /// What the files of `EnvironmentFile` say, in order; one that may be missing and is says nothing.
-fn environment_files(unit: &Unit) -> Result<Vec<(String, String)>, SpawnFailure> {
+fn environment_files(world: &World, unit: &Unit) -> Result<Vec<(String, String)>, SpawnFailure> {
     let mut found = Vec::new();
     for file in unit.as_service().iter().flat_map(|body| &body.service.execution.environment_files) {
         match env_file::read(&file.path) {
-            Ok(variables) => found.extend(variables),
+            Ok(text) => {
+                world.trust.admit_bytes(unit, &file.path, text.as_bytes()).map_err(refused)?;
+                found.extend(env_file::parse(&text));
+            }
             Err(error) if file.optional && error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
                 let path = file.path.display();

@@ -14,9 +14,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use agentd_trust::{
-    Decision, KeyId, KeyRing, Policy, Sha256Digest, TrustError, Verdict, decide, judge, name,
-};
+use agentd_trust::{Decision, KeyRing, Policy, Sha256Digest, TrustError, Verdict, decide, judge, name};
 use agentd_unit::{Unit, UnitName};
 
 use super::archive;
@@ -183,10 +181,19 @@ impl Trust {
     fn source(&self, unit: &Unit, module: &Path) -> Result<Vec<u8>, Refusal> {
         let mut bytes = Vec::new();
         open(module)?.read_to_end(&mut bytes).map_err(Refusal::io("read", module))?;
-        if self.policy != Policy::Off {
-            self.check(unit, module, Sha256Digest::of(&bytes))?;
-        }
+        self.admit_bytes(unit, module, &bytes)?;
         Ok(bytes)
+    }
+
+    /// Whether these bytes are what was signed under the path: of a file that a unit reads, such as `EnvironmentFile`.
+    ///
+    /// # Errors
+    /// The policy refuses them.
+    pub fn admit_bytes(&self, unit: &Unit, path: &Path, bytes: &[u8]) -> Result<(), Refusal> {
+        if self.policy == Policy::Off {
+            return Ok(());
+        }
+        self.check(unit, path, Sha256Digest::of(bytes))
     }
 
     fn package(&self, unit: &Unit, package: &Path) -> Result<Vec<u8>, Refusal> {
@@ -224,15 +231,6 @@ impl Trust {
                 Ok(())
             }
             Decision::Refused(line) => Err(Refusal::Trust(line)),
-        }
-    }
-
-    /// The keys that a unit's signature is by, if it is good.
-    #[must_use]
-    pub fn signers(&self, unit: &Unit) -> Vec<KeyId> {
-        match self.verdict(unit) {
-            Verdict::Trusted { keys } => keys,
-            Verdict::Unsigned | Verdict::Refused(_) => Vec::new(),
         }
     }
 }
