@@ -110,7 +110,7 @@ pub(crate) fn covered(unit: &Unit, root: &Path) -> Result<Vec<Covered>, ClosureE
 
 /// Whether the path leads to something; what cannot be told counts, so that reading it tells why.
 fn is_there(path: &Path, root: &Path) -> bool {
-    let found = within(root, path).and_then(|real| fs::symlink_metadata(real));
+    let found = within(root, path).and_then(fs::symlink_metadata);
     !found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
