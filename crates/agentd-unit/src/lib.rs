@@ -13,6 +13,7 @@ pub mod digest;
 mod draft;
 pub mod escape;
 pub mod exec;
+pub mod import;
 mod ini_front;
 pub mod loader;
 mod manager;

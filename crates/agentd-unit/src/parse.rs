@@ -200,6 +200,10 @@ impl Reader<'_> {
             let message = format!("{key}: {}", warned.why);
             self.tell(Diagnostic::warning(source, span, message).with_help(warned.help));
         }
+        if let Some(later) = setting.later.filter(|_| !reset) {
+            let message = format!("{key}: is checked but has no effect yet: {later}");
+            self.tell(Diagnostic::warning(source, assignment.key.span.clone(), message));
+        }
         if reset {
             self.draft.forget_key(section, setting.key);
         } else {
@@ -233,7 +237,7 @@ fn lenient(source: &SourceFile, finding: Diagnostic) -> Diagnostic {
 
 /// What to say of a key that the section does not have, and what was meant by it. `home` and `name` are what `key`
 /// stands for, if it is an old name.
-fn missing(section: Section, home: Section, name: &str, key: &str) -> (String, Option<String>) {
+pub(crate) fn missing(section: Section, home: Section, name: &str, key: &str) -> (String, Option<String>) {
     let in_section = section.as_str();
     if let Some((home, name)) =
         schema::renamed(section, key).filter(|(home, name)| home.setting(name).is_some())

@@ -438,7 +438,7 @@ impl fmt::Display for TimerTrigger {
 }
 
 /// `[Timer]`, systemd.timer(5).
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TimerSection {
     /// All triggers; the earliest counts.
     pub triggers: Vec<TimerTrigger>,
@@ -446,4 +446,35 @@ pub struct TimerSection {
     pub unit: Option<UnitName>,
     /// `Persistent`: a calendar time missed while the machine was off is made up for, once.
     pub persistent: bool,
+    /// `AccuracySec`: how much later it may fire so that several fire together; default 1 min.
+    pub accuracy: Duration,
+    /// `RandomizedDelaySec`: at most so much is added to each time.
+    pub randomized_delay: Duration,
+    /// `FixedRandomDelay`: the same addition each time.
+    pub fixed_random_delay: bool,
+    /// `RemainAfterElapse`: it stays active after its last time; default yes.
+    pub remain_after_elapse: bool,
+    /// `OnClockChange`: it fires when the clock is set.
+    pub on_clock_change: bool,
+    /// `OnTimezoneChange`: it fires when the zone is set.
+    pub on_timezone_change: bool,
+    /// `WakeSystem`: it wakes a machine that is suspended.
+    pub wake_system: bool,
+}
+
+impl Default for TimerSection {
+    fn default() -> Self {
+        Self {
+            triggers: Vec::new(),
+            unit: None,
+            persistent: false,
+            accuracy: Duration::from_secs(60),
+            randomized_delay: Duration::ZERO,
+            fixed_random_delay: false,
+            remain_after_elapse: true,
+            on_clock_change: false,
+            on_timezone_change: false,
+            wake_system: false,
+        }
+    }
 }

@@ -170,6 +170,10 @@ pub(crate) fn apply(setting: &Setting, value: &Value, draft: &mut Draft, cx: &mu
         cx.reset = true;
         return;
     }
+    if let Some((empty, rest)) = reset_and_rest(&setting.slot, value) {
+        apply(setting, &empty, draft, cx);
+        return apply(setting, &rest, draft, cx);
+    }
     match &setting.slot {
         Slot::Text(field) => set(field(draft), cx.text(value, "a string").map(Some)),
         Slot::Texts(field) => {
@@ -218,6 +222,20 @@ pub(crate) fn apply(setting: &Setting, value: &Value, draft: &mut Draft, cx: &mu
         Slot::Capabilities(field) => capabilities(field(draft), value, cx),
         Slot::Own(_, apply) => apply(value, draft, cx),
     }
+}
+
+/// In TOML an empty first item of a list takes back what was set before, and the others are set: what two lines are in
+/// systemd's syntax. Commands are lists themselves, so there the empty item is a list.
+fn reset_and_rest(slot: &Slot, value: &Value) -> Option<(Value, Value)> {
+    let Raw::List(list) = &value.raw else { return None };
+    let (first, rest) = list.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    let empty = match &first.raw {
+        Raw::List(words) => words.is_empty(),
+        Raw::Text(text) => text.is_empty() && !matches!(slot, Slot::Commands(_)),
+        _ => false,
+    };
+    let with = |list: Vec<Value>| Value { raw: Raw::List(list), ..value.clone() };
+    empty.then(|| (with(Vec::new()), with(rest.to_vec())))
 }
 
 /// Makes a scalar what it is by default, as an empty value does in systemd's syntax; whether the slot is one. Lists

@@ -13,7 +13,7 @@ mod triggers;
 mod unit;
 
 pub(crate) use apply::{ApplyContext, apply};
-pub(crate) use slot::Slot;
+pub(crate) use slot::{Shape, Slot};
 pub(crate) use systemd::{TYPES as SYSTEMD_TYPES, has_section as systemd_has_section, known, renamed};
 
 use crate::name::UnitType;
@@ -117,6 +117,8 @@ pub struct Setting {
     pub doc: &'static str,
     /// Whether it is a resource limit, which the manager itself may set below `control/`.
     pub limit: bool,
+    /// The part that will apply it, if this version only reads and checks it.
+    pub later: Option<&'static str>,
 }
 
 impl Setting {
@@ -127,11 +129,47 @@ impl Setting {
     }
 
     const fn new(key: &'static str, slot: Slot, doc: &'static str) -> Self {
-        Self { key, slot, doc, limit: false }
+        Self { key, slot, doc, limit: false, later: None }
     }
 
     const fn limit(key: &'static str, slot: Slot, doc: &'static str) -> Self {
-        Self { key, slot, doc, limit: true }
+        Self { key, slot, doc, limit: true, later: None }
+    }
+
+    /// A key that is read and checked, and that a part to come applies.
+    const fn typed(key: &'static str, slot: Slot, doc: &'static str, part: &'static str) -> Self {
+        Self { key, slot, doc, limit: false, later: Some(part) }
+    }
+}
+
+/// Whether agentd has a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Support {
+    /// It has its effect.
+    Applied,
+    /// Its value is read and checked, and kept for a part that this version does not have; which one.
+    Typed(&'static str),
+    /// systemd has it and agentd has not; why.
+    NotSupported(&'static str),
+    /// Neither has it.
+    Unknown,
+}
+
+/// Whether agentd has the key of this name in the section of this name; old names of keys count as the new ones.
+#[must_use]
+pub fn support(section: &str, key: &str) -> Support {
+    let Some(found) = Section::from_name(section) else {
+        return match systemd_has_section(section) {
+            true => Support::NotSupported("agentd has no units of that type"),
+            false => Support::Unknown,
+        };
+    };
+    let (home, name) = renamed(found, key).unwrap_or((found, key));
+    match home.setting(name) {
+        Some(setting) => setting.later.map_or(Support::Applied, Support::Typed),
+        None => {
+            known(home, name).map_or(Support::Unknown, |known| Support::NotSupported(known.reason.as_str()))
+        }
     }
 }
 

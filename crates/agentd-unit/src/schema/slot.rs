@@ -83,7 +83,52 @@ pub(crate) enum Slot {
     Own(&'static str, Apply),
 }
 
+/// How the values of a setting are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// One text, in which specifiers count.
+    Text,
+    /// One text in which a percent sign is one, or a number.
+    Plain,
+    /// Yes or no.
+    Bool,
+    /// Words: in systemd's syntax several on a line.
+    Words,
+    /// One value a line, several add up.
+    Lines,
+    /// Command lines.
+    Commands,
+    /// Environment variables.
+    Variables,
+    /// Capabilities, of which a line can take away.
+    Capabilities,
+}
+
 impl Slot {
+    /// How its values are written.
+    #[must_use]
+    pub(crate) fn shape(&self) -> Shape {
+        match self {
+            Self::Commands(_) => Shape::Commands,
+            Self::Environment => Shape::Variables,
+            Self::Capabilities(_) => Shape::Capabilities,
+            Self::Triggers(..) | Self::Calendars | Self::Crons => Shape::Lines,
+            _ => match self.kind() {
+                "boolean" => Shape::Bool,
+                "text" | "word" | "octal digits" | "unit" | "slice" | "user or group" => Shape::Text,
+                kind if kind.contains("path") && !kind.starts_with("list") => Shape::Text,
+                kind if kind.starts_with("list") || kind.starts_with("numbers") => Shape::Words,
+                _ => Shape::Plain,
+            },
+        }
+    }
+
+    /// Whether its values are names of units that exist or are made.
+    #[must_use]
+    pub(crate) const fn names_units(&self) -> bool {
+        matches!(self, Self::Units(_))
+    }
+
     /// The kind of value, for documentation.
     #[must_use]
     pub(crate) const fn kind(&self) -> &'static str {

@@ -1,0 +1,296 @@
+//! A file in systemd's syntax, sorted by section and key.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::value::{self, Item};
+use crate::assignment::{Name, Raw, Value};
+use crate::diagnostic::{Diagnostic, Severity, quote};
+use crate::ini_front;
+use crate::name::{UnitName, UnitType};
+use crate::schema::{self, SYSTEMD_TYPES, Section, Shape};
+use crate::source::SourceFile;
+use crate::values::words::{self, Escapes};
+
+/// Something that stands on a line of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Line {
+    /// Nothing.
+    Blank,
+    /// A comment's text.
+    Comment(String),
+}
+
+/// What one line gave to its key.
+#[derive(Debug, Clone)]
+pub(super) struct Given {
+    /// What stood above it.
+    pub(super) above: Vec<Line>,
+    /// Its value.
+    pub(super) item: Item,
+    /// Its value as written; `None` for an empty one.
+    pub(super) words: Option<String>,
+    /// Where it stands.
+    pub(super) span: Range<usize>,
+}
+
+/// One thing in a section.
+#[derive(Debug, Clone)]
+pub(super) enum Entry {
+    /// Comments that belong to no key, and keys that became comments.
+    Lines(Vec<Line>),
+    /// A key with all that was given to it.
+    Key {
+        /// The name.
+        key: String,
+        /// How its values are written.
+        shape: Shape,
+        /// Its values, in order.
+        given: Vec<Given>,
+        /// Whether the file is a drop-in: then taking back reaches beyond the file.
+        drop_in: bool,
+    },
+}
+
+/// A section.
+#[derive(Debug, Clone)]
+pub(super) struct SectionText {
+    /// The name.
+    pub(super) name: String,
+    /// What stood above its header.
+    pub(super) above: Vec<Line>,
+    /// What stands in it.
+    pub(super) entries: Vec<Entry>,
+}
+
+/// A file.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Document {
+    /// What stood above the first section and is no section's.
+    pub(super) head: Vec<Line>,
+    /// The sections in the order in which they first stood.
+    pub(super) sections: Vec<SectionText>,
+    /// What stood at the end.
+    pub(super) tail: Vec<Line>,
+    /// What could not be taken over as it was.
+    pub(super) notes: Vec<Diagnostic>,
+}
+
+/// Sorts a file.
+pub(super) fn collect(source: &Arc<SourceFile>, name: &UnitName) -> Document {
+    let (items, problems) = ini_front::items(source);
+    let document = Document { notes: problems, ..Document::default() };
+    let drop_in = source.path().extension().is_some_and(|ending| ending == "conf");
+    let mut collector = Collector { source, name, document, above: Vec::new(), drop_in };
+    for item in items {
+        match item {
+            ini_front::Item::Blank => collector.above.push(Line::Blank),
+            ini_front::Item::Comment(place) => {
+                let text = source.text()[place].trim_start_matches(['#', ';']);
+                // A form feed and the like may stand in a comment here, but not in TOML.
+                let text = text.replace(|c: char| c.is_control() && c != '\t', " ");
+                collector.above.push(Line::Comment(text));
+            }
+            ini_front::Item::Section(name) => collector.section(&name),
+            ini_front::Item::Assignment { section: None, key, value } => {
+                let comment = format!("{}={}", key.text, text_of(&value));
+                collector.above.push(Line::Comment(comment));
+            }
+            ini_front::Item::Assignment { section: Some(section), key, value } => {
+                collector.assignment(&section, &key, &value);
+            }
+        }
+    }
+    collector.document.tail = std::mem::take(&mut collector.above);
+    collector.orders();
+    collector.document
+}
+
+fn text_of(value: &Value) -> &str {
+    match &value.raw {
+        Raw::Text(text) => text,
+        _ => "",
+    }
+}
+
+struct Collector<'a> {
+    source: &'a Arc<SourceFile>,
+    name: &'a UnitName,
+    document: Document,
+    above: Vec<Line>,
+    drop_in: bool,
+}
+
+impl Collector<'_> {
+    fn note(&mut self, span: &Range<usize>, message: String, help: impl Into<Option<String>>) {
+        self.document.notes.push(Diagnostic::warning(self.source, span.clone(), message).with_help(help));
+    }
+
+    /// The section of this name, made where it first stands.
+    fn section_text(&mut self, name: &str) -> usize {
+        let known = self.document.sections.iter().position(|section| section.name == name);
+        known.unwrap_or_else(|| {
+            let section = SectionText { name: name.to_owned(), above: Vec::new(), entries: Vec::new() };
+            self.document.sections.push(section);
+            self.document.sections.len() - 1
+        })
+    }
+
+    fn section(&mut self, name: &Name) {
+        let text = name.text.as_str();
+        let fits = Section::from_name(text).is_some_and(|section| section.fits(self.name.unit_type()));
+        if !text.starts_with("X-") && !fits {
+            let message = format!("[{text}] is not supported in a {} and is left out", self.name.unit_type());
+            self.note(&name.span, message, None);
+            return self.above.push(Line::Comment(format!("[{text}]")));
+        }
+        if text == "Install" && !self.drop_in && !self.document.sections.iter().any(|s| s.name == text) {
+            let help = "write Enabled = false below it to decide with agentctl enable".to_owned();
+            let message = "[Install] counts from the moment the TOML file is there".to_owned();
+            self.note(&name.span, message, help);
+        }
+        let above = std::mem::take(&mut self.above);
+        let index = self.section_text(text);
+        let section = &mut self.document.sections[index];
+        if section.entries.is_empty() && section.above.is_empty() {
+            section.above = above;
+        } else {
+            section.entries.push(Entry::Lines(above));
+        }
+    }
+
+    fn assignment(&mut self, section: &str, key: &Name, value: &Value) {
+        let text = text_of(value);
+        if section.starts_with("X-") || key.text.starts_with("X-") {
+            return self.take(section, &key.text, Shape::Text, Item::Scalar(value::string(text)), value);
+        }
+        let found = Section::from_name(section).filter(|s| s.fits(self.name.unit_type()));
+        let Some(found) = found else {
+            return self.above.push(Line::Comment(format!("{}={text}", key.text)));
+        };
+        let (home, name) = schema::renamed(found, &key.text).unwrap_or((found, &key.text));
+        let Some(setting) = home.setting(name) else {
+            let (message, help) = crate::parse::missing(found, home, name, &key.text);
+            self.note(&key.span, message, help);
+            return self.comment_out(section, format!("{}={text}", key.text));
+        };
+        let shape = setting.slot.shape();
+        let item = match self.item(text, shape, value, setting.slot.names_units()) {
+            Ok(item) => item,
+            Err(refused) => {
+                let message = format!("[{section}] {}: {}", key.text, refused.why);
+                let finding = Diagnostic::warning(self.source, value.span.clone(), message);
+                let finding = Diagnostic { severity: Severity::Error, ..finding };
+                self.document.notes.push(finding.with_help(refused.help));
+                return self.comment_out(section, format!("{}={text}", key.text));
+            }
+        };
+        if item == Item::Reset && self.drop_in && matches!(shape, Shape::Text | Shape::Plain | Shape::Bool) {
+            let message = format!("[{section}] {}: an empty value takes back what the unit says", key.text);
+            self.note(&value.span, message, "in TOML write the value that it is to have".to_owned());
+        }
+        self.take(home.as_str(), setting.key, shape, item, value);
+    }
+
+    /// The value of a line; units that agentd cannot have are left out.
+    fn item(
+        &mut self,
+        text: &str,
+        shape: Shape,
+        value: &Value,
+        names_units: bool,
+    ) -> Result<Item, crate::values::Refused> {
+        if !names_units || text.trim().is_empty() {
+            return value::item(text, shape);
+        }
+        let mut kept = Vec::new();
+        for word in words::split_with(text, Escapes::Retain)? {
+            let ending = word.text.rsplit('.').next().unwrap_or_default();
+            if SYSTEMD_TYPES.contains(&ending) {
+                let message =
+                    format!("{} is left out: not supported: agentd has no {ending} units", quote(&word.text));
+                self.note(&value.place(&word.span), message, None);
+                self.above.push(Line::Comment(format!("{}: agentd has no {ending} units", word.text)));
+            } else {
+                kept.push(self.instance_of(&word.text));
+            }
+        }
+        Ok(Item::Items(kept.iter().map(|name| value::string(name)).collect()))
+    }
+
+    /// A template among units means the instance of the unit's own instance, else of its prefix.
+    fn instance_of(&self, word: &str) -> String {
+        match UnitName::parse(word) {
+            Ok(name) if name.is_template() => {
+                let own = if self.name.is_template() { "%i" } else { self.name.prefix() };
+                format!("{}@{own}.{}", name.prefix(), name.unit_type())
+            }
+            _ => word.to_owned(),
+        }
+    }
+
+    fn comment_out(&mut self, section: &str, text: String) {
+        let mut loose = std::mem::take(&mut self.above);
+        loose.push(Line::Comment(text));
+        let index = self.section_text(section);
+        self.document.sections[index].entries.push(Entry::Lines(loose));
+    }
+
+    fn take(&mut self, section: &str, key: &str, shape: Shape, item: Item, value: &Value) {
+        let text = text_of(value);
+        let above = std::mem::take(&mut self.above);
+        let words = (item != Item::Reset).then(|| text.to_owned());
+        let new = Given { above, item, words, span: value.span.clone() };
+        let index = self.section_text(section);
+        let entries = &mut self.document.sections[index].entries;
+        let known = entries.iter_mut().find_map(|entry| match entry {
+            Entry::Key { key: known, given, .. } if known == key => Some(given),
+            _ => None,
+        });
+        match known {
+            Some(given) => given.push(new),
+            None => entries.push(Entry::Key {
+                key: key.to_owned(),
+                shape,
+                given: vec![new],
+                drop_in: self.drop_in,
+            }),
+        }
+    }
+
+    /// Notes the edges that order as well in TOML. A target comes after what it pulls in under systemd too.
+    fn orders(&mut self) {
+        if self.name.unit_type() == UnitType::Target {
+            return;
+        }
+        let ordered: BTreeSet<String> =
+            self.names_of(&["After", "Before"]).into_iter().map(|(name, _)| name).collect();
+        for (name, span) in self.names_of(&["Requires", "Requisite", "Wants", "BindsTo", "Upholds"]) {
+            if !ordered.contains(&name) {
+                let message = format!("in TOML the edge to {name} orders too: this unit starts after it");
+                let help = "systemd starts both at once; if that is what is meant, keep the unit in systemd's syntax";
+                self.note(&span, message, help.to_owned());
+            }
+        }
+    }
+
+    /// What stands in some lists of `[Unit]`, with its place.
+    fn names_of(&self, keys: &[&str]) -> Vec<(String, Range<usize>)> {
+        let unit = self.document.sections.iter().filter(|section| section.name == "Unit");
+        let mut names = Vec::new();
+        for entry in unit.flat_map(|section| &section.entries) {
+            let Entry::Key { key, given, .. } = entry else { continue };
+            if !keys.contains(&key.as_str()) {
+                continue;
+            }
+            for Given { item, span, .. } in given {
+                if let Item::Items(items) = item {
+                    let plain = items.iter().map(|item| item.trim_matches(['"', '\'']).to_owned());
+                    names.extend(plain.map(|name| (name, span.clone())));
+                }
+            }
+        }
+        names
+    }
+}

@@ -1,0 +1,102 @@
+//! The document as text.
+
+use super::collect::{Document, Entry, Given, Line};
+use super::value::{Item, key, merged_capabilities};
+use crate::schema::Shape;
+
+/// The whole file.
+pub(super) fn print(document: &Document) -> String {
+    let mut text = String::new();
+    lines(&document.head, "", &mut text);
+    for (number, section) in document.sections.iter().enumerate() {
+        if number > 0 && !text.ends_with("\n\n") {
+            text.push('\n');
+        }
+        lines(&section.above, "", &mut text);
+        text.push_str(&format!("[{}]\n", key(&section.name)));
+        for entry in &section.entries {
+            self::entry(entry, &mut text);
+        }
+    }
+    lines(&document.tail, "", &mut text);
+    let trimmed = text.trim_end().len();
+    text.truncate(trimmed);
+    text.push('\n');
+    text
+}
+
+fn lines(lines: &[Line], indent: &str, text: &mut String) {
+    for line in lines {
+        match line {
+            // One empty line says as much as several.
+            Line::Blank if text.is_empty() || text.ends_with("\n\n") => {}
+            Line::Blank => text.push('\n'),
+            Line::Comment(comment) => text.push_str(format!("{indent}# {}", comment.trim()).trim_end()),
+        }
+        if matches!(line, Line::Comment(_)) {
+            text.push('\n');
+        }
+    }
+}
+
+fn entry(entry: &Entry, text: &mut String) {
+    match entry {
+        Entry::Lines(loose) => lines(loose, "", text),
+        Entry::Key { key: name, shape, given, drop_in } => {
+            let last_reset = given.iter().rposition(|given| given.item == Item::Reset);
+            let counting = &given[last_reset.map_or(0, |reset| reset + 1)..];
+            match shape {
+                Shape::Text | Shape::Plain | Shape::Bool => {
+                    given.iter().for_each(|given| lines(&given.above, "", text));
+                    if let Some(Given { item: Item::Scalar(value), .. }) = counting.last() {
+                        text.push_str(&format!("{} = {value}\n", key(name)));
+                    }
+                }
+                Shape::Capabilities if given.len() > 1 => {
+                    given.iter().for_each(|given| lines(&given.above, "", text));
+                    let words: Vec<Option<String>> = given.iter().map(|given| given.words.clone()).collect();
+                    let names = merged_capabilities(&words).unwrap_or_default();
+                    text.push_str(&format!("{} = [{}]\n", key(name), names.join(", ")));
+                }
+                _ => list(name, *shape, given, counting, last_reset.is_some() && *drop_in, text),
+            }
+        }
+    }
+}
+
+/// A list: on one line where it fits and has no comment inside.
+fn list(name: &str, shape: Shape, given: &[Given], counting: &[Given], resets: bool, text: &mut String) {
+    let before = given.len() - counting.len();
+    given[..before].iter().for_each(|given| lines(&given.above, "", text));
+    if let Some(first) = counting.first() {
+        lines(&first.above, "", text);
+    }
+    let empty = if shape == Shape::Commands { "[]" } else { "\"\"" };
+    let mut items: Vec<(&[Line], &str)> = Vec::new();
+    if resets && !counting.is_empty() {
+        items.push((&[], empty));
+    }
+    for (number, given) in counting.iter().enumerate() {
+        let Item::Items(values) = &given.item else { continue };
+        for (place, value) in values.iter().enumerate() {
+            let above: &[Line] = if number > 0 && place == 0 { &given.above } else { &[] };
+            items.push((above, value));
+        }
+    }
+    let commented = items.iter().any(|(above, _)| above.iter().any(|line| matches!(line, Line::Comment(_))));
+    let values: Vec<&str> = items.iter().map(|(_, value)| *value).collect();
+    let one_line = match (shape, values.as_slice()) {
+        // A single command needs no list around it.
+        (Shape::Commands, [command]) => format!("{} = {command}\n", key(name)),
+        _ => format!("{} = [{}]\n", key(name), values.join(", ")),
+    };
+    if values.len() < 2 || (!commented && one_line.len() <= 100) {
+        return text.push_str(&one_line);
+    }
+    text.push_str(&format!("{} = [\n", key(name)));
+    for (above, value) in items {
+        lines(above, "  ", text);
+        text.push_str(&format!("  {value},\n"));
+    }
+    text.push_str("]\n");
+}
