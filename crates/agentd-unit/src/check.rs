@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::draft::{Draft, Place};
 use crate::name::{UnitName, UnitType};
 use crate::schema::Section;
-use crate::sections::{AgentKind, NotifyAccess, Restart, ServiceType, TimerTrigger};
+use crate::sections::{Action, AgentKind, NotifyAccess, Restart, ServiceType, TimerTrigger};
 use crate::source::SourceFile;
 
 /// How long one run of a service with its own timer may take, unless it says otherwise.
@@ -31,9 +31,12 @@ pub(crate) fn cross_check(
             check.commands();
             check.restart();
             check.own_timer();
+            check.rollout();
         }
         UnitType::Timer => check.timer(),
-        UnitType::Target | UnitType::Slice | UnitType::Socket | UnitType::Path => {}
+        UnitType::Socket => check.socket(),
+        UnitType::Path => check.path(),
+        UnitType::Target | UnitType::Slice => {}
     }
 }
 
@@ -119,8 +122,14 @@ impl Check<'_> {
     /// Defaults that hang on other keys.
     fn settle_service(&mut self) {
         let python = self.draft.agent.kind == AgentKind::Python;
-        if python && !self.was_set(Section::Service, "Type") {
-            self.draft.service.service_type = ServiceType::Notify;
+        if !self.was_set(Section::Service, "Type") {
+            // As in systemd: a service that runs nothing is over at once.
+            let runs_nothing = !python && self.draft.service.exec_start.is_empty();
+            match (python, runs_nothing) {
+                (true, _) => self.draft.service.service_type = ServiceType::Notify,
+                (_, true) => self.draft.service.service_type = ServiceType::Oneshot,
+                _ => {}
+            }
         }
         let timeout_set =
             ["TimeoutStartSec", "TimeoutSec"].iter().any(|key| self.was_set(Section::Service, key));
@@ -178,7 +187,8 @@ impl Check<'_> {
         let python = self.draft.agent.kind == AgentKind::Python;
         let starts = service.exec_start.len();
         // As in systemd: a oneshot may do all its work in ExecStop, if it stays active until then.
-        let may_lack = python || service.remain_after_exit && !service.exec_stop.is_empty();
+        let acts = self.draft.unit.system.success_action != Action::None;
+        let may_lack = python || acts || service.remain_after_exit && !service.exec_stop.is_empty();
         if starts == 0 && !may_lack {
             let help = "write ExecStart = [\"/usr/bin/program\"] below [Service]";
             let message = format!("[Service] ExecStart: is missing, so {} has nothing to run", self.name);
@@ -250,6 +260,43 @@ impl Check<'_> {
         if self.draft.timer.unit.as_ref() == Some(self.name) {
             let message = "[Timer] Unit: names the timer itself";
             self.error(Section::Timer, "Unit", message, "name the unit to start");
+        }
+    }
+
+    fn socket(&mut self) {
+        let socket = &self.draft.socket;
+        if socket.listen.is_empty() {
+            let help = "write for example ListenStream = 8080 below [Socket]";
+            return self.error(Section::Socket, "", "[Socket] listens on nothing", help);
+        }
+        if socket.accept && socket.service.is_some() {
+            let message = "[Socket] Service: with Accept each connection has its own instance";
+            self.error(Section::Socket, "Service", message, "take it out, or take Accept out");
+        }
+    }
+
+    fn path(&mut self) {
+        if self.draft.path.watches.is_empty() {
+            let help = "write for example PathExists = \"/run/x\" below [Path]";
+            return self.error(Section::Path, "", "[Path] watches nothing", help);
+        }
+        if self.draft.path.unit.as_ref() == Some(self.name) {
+            let message = "[Path] Unit: names the path unit itself";
+            self.error(Section::Path, "Unit", message, "name the unit to start");
+        }
+    }
+
+    fn rollout(&mut self) {
+        let rollout = &self.draft.rollout;
+        if rollout.max_surge == 0 && rollout.max_unavailable == 0 {
+            let message =
+                "[Rollout] MaxSurge: is 0 as MaxUnavailable is, so no replica could ever be exchanged";
+            self.error(Section::Rollout, "MaxSurge", message, "write 1 for one of them");
+        }
+        let life = &self.draft.agent.life;
+        if life.min_replicas.is_some_and(|least| least > life.replicas) {
+            let message = "[Agent] MinReplicas: is more than Replicas";
+            self.error(Section::Agent, "MinReplicas", message, "write at most Replicas");
         }
     }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::schema::Section;
 use crate::sections::{
-    AgentSection, CapabilityMask, InstallSection, ServiceSection, TimerSection, UnitSection,
+    AgentSection, CapabilityMask, InstallSection, PathSection, RolloutSection, ServiceSection,
+    SnapshotSection, SocketSection, TimerSection, UnitSection,
 };
 use crate::source::SourceFile;
 
@@ -32,6 +33,14 @@ pub(crate) struct Draft {
     pub agent: AgentSection,
     /// `[Timer]`.
     pub timer: TimerSection,
+    /// `[Snapshot]`.
+    pub snapshot: SnapshotSection,
+    /// `[Rollout]`.
+    pub rollout: RolloutSection,
+    /// `[Socket]`.
+    pub socket: SocketSection,
+    /// `[Path]`.
+    pub path: PathSection,
     /// `AmbientCapabilities` so far; `None`: never set.
     pub ambient: Option<CapabilityMask>,
     sections: HashMap<Section, Place>,

@@ -31,6 +31,12 @@ impl UnitType {
     pub const ALL: [Self; 6] =
         [Self::Service, Self::Timer, Self::Socket, Self::Target, Self::Slice, Self::Path];
 
+    /// Whether this version can start units of the type; the others are read, checked and shown.
+    #[must_use]
+    pub const fn can_start(self) -> bool {
+        !matches!(self, Self::Socket | Self::Path)
+    }
+
     /// The ending without its dot.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

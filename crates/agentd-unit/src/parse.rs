@@ -1,9 +1,10 @@
 //! From the texts of a unit's files to the unit: pure, and all findings in one pass.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::assignment::{Assignment, Assignments, Name};
+use crate::assignment::{Assignment, Assignments, Name, Raw, Value};
 use crate::check;
 use crate::diagnostic::{Diagnostic, Severity, nearest, quote};
 use crate::digest::digest;
@@ -42,13 +43,17 @@ pub struct Parsed {
 pub fn parse_unit(name: &UnitName, files: &[Arc<SourceFile>], context: &ParseContext<'_>) -> Parsed {
     let mut reader =
         Reader { name, context, draft: Draft::default(), diagnostics: Vec::new(), counts: [0; 2] };
-    match name.unit_type() {
-        UnitType::Socket | UnitType::Path => reader.not_supported(files),
-        UnitType::Service | UnitType::Timer | UnitType::Target | UnitType::Slice => reader.files(files),
-    }
+    reader.files(files);
     let mut unit = assemble(name, files, &mut reader.draft);
     unit.warnings = reader.diagnostics.iter().filter(|d| !d.is_error()).map(Diagnostic::to_string).collect();
-    unit.load = load_state(&reader.diagnostics);
+    unit.load = match load_state(&reader.diagnostics) {
+        // Fail closed: what cannot be started must not count as loaded.
+        LoadState::Loaded if !name.unit_type().can_start() => LoadState::Error(format!(
+            "its file is right, but this version of agentd starts no {} units",
+            name.unit_type()
+        )),
+        state => state,
+    };
     let timer = own_timer(&mut unit, &reader.draft);
     Parsed { unit, timer, diagnostics: reader.diagnostics }
 }
@@ -88,14 +93,6 @@ impl Reader<'_> {
         if let Some(main) = files.first().filter(|_| sound) {
             check::cross_check(self.name, &mut self.draft, main, &mut self.diagnostics);
         }
-    }
-
-    /// Fail closed: a type whose section this version does not have must not count as loaded.
-    fn not_supported(&mut self, files: &[Arc<SourceFile>]) {
-        let message = format!("this version of agentd has no {} units", self.name.unit_type());
-        let help = "services, timers, targets and slices are there".to_owned();
-        self.diagnostics
-            .extend(files.first().map(|file| Diagnostic::error(file, 0..0, message).with_help(help)));
     }
 
     fn file(&mut self, file: &Arc<SourceFile>, found: &Assignments) {
@@ -188,8 +185,9 @@ impl Reader<'_> {
 
     fn apply(&mut self, section: Section, setting: &'static Setting, assignment: &Assignment) {
         let source = &assignment.source;
-        let mut cx = ApplyContext::new(self.name, self.context, &assignment.value);
-        schema::apply(setting, &assignment.value, &mut self.draft, &mut cx);
+        let value = self.supported(section, setting, assignment);
+        let mut cx = ApplyContext::new(self.name, self.context, &value);
+        schema::apply(setting, &value, &mut self.draft, &mut cx);
         let key = format!("[{}] {}", section.as_str(), setting.key);
         let ApplyContext { refused, warned, reset, .. } = cx;
         for (span, refused) in refused {
@@ -200,7 +198,8 @@ impl Reader<'_> {
             let message = format!("{key}: {}", warned.why);
             self.tell(Diagnostic::warning(source, span, message).with_help(warned.help));
         }
-        if let Some(later) = setting.later.filter(|_| !reset) {
+        // Of a unit that cannot start at all it is said once.
+        if let Some(later) = setting.later.filter(|_| !reset && self.name.unit_type().can_start()) {
             let message = format!("{key}: is checked but has no effect yet: {later}");
             self.tell(Diagnostic::warning(source, assignment.key.span.clone(), message));
         }
@@ -210,6 +209,26 @@ impl Reader<'_> {
             let place = Place { source: Arc::clone(source), span: assignment.key.span.clone() };
             self.draft.saw_key(section, setting.key, place);
         }
+    }
+
+    /// The value; in systemd's syntax a word that only systemd has is taken as the nearest one, with a warning.
+    fn supported<'v>(
+        &mut self,
+        section: Section,
+        setting: &Setting,
+        assignment: &'v Assignment,
+    ) -> Cow<'v, Value> {
+        let value = &assignment.value;
+        let Raw::Text(text) = &value.raw else { return Cow::Borrowed(value) };
+        let found = schema::substitute(section, setting.key, text).filter(|_| value.is_line());
+        let Some((word, why)) = found else { return Cow::Borrowed(value) };
+        let message = format!(
+            "[{}] {}: '{text}' is not supported and taken as {word}: {why}",
+            section.as_str(),
+            setting.key
+        );
+        self.tell(Diagnostic::warning(&assignment.source, value.span.clone(), message));
+        Cow::Owned(Value { raw: Raw::Text(word.to_owned()), ..value.clone() })
     }
 
     /// Whether so much unknown was found in a file of this syntax that no more of it is told.
@@ -274,11 +293,15 @@ fn assemble(name: &UnitName, files: &[Arc<SourceFile>], draft: &mut Draft) -> Un
     unit.body = match name.unit_type() {
         UnitType::Service => {
             let agent = draft.section(Section::Agent).map(|_| draft_taken.agent);
-            Body::Service(Box::new(ServiceBody { service: draft_taken.service, agent }))
+            let snapshot = draft.section(Section::Snapshot).map(|_| draft_taken.snapshot);
+            let rollout = draft.section(Section::Rollout).map(|_| draft_taken.rollout);
+            Body::Service(Box::new(ServiceBody { service: draft_taken.service, agent, snapshot, rollout }))
         }
         UnitType::Timer => Body::Timer(Box::new(draft_taken.timer)),
         UnitType::Slice => Body::Slice,
-        UnitType::Target | UnitType::Socket | UnitType::Path => Body::Target,
+        UnitType::Socket => Body::Socket(Box::new(draft_taken.socket)),
+        UnitType::Path => Body::Path(Box::new(draft_taken.path)),
+        UnitType::Target => Body::Target,
     };
     unit
 }

@@ -13,11 +13,21 @@ use crate::exec::{ExecCommand, ExecKind};
 use crate::name::UnitName;
 use crate::signal::Signal;
 
+mod actions;
+mod agents;
 mod execution;
+mod life;
+mod socket;
 
+pub use actions::{Action, CollectMode, SystemWide};
+pub use agents::{AgentLife, ReplaceOrder, RolloutSection, SnapshotSection};
 pub use execution::{
     CpuPolicy, EnvironmentFile, Execution, FOLDER_MODE, Folders, Input, IoClass, LimitedResource, Output,
     Preserve, ResourceLimit, Seize,
+};
+pub use life::{ExitStatusSet, ExitType, Life, RestartMode, TimeoutMode};
+pub use socket::{
+    BindIpv6Only, Listen, ListenAddress, ListenKind, PathSection, PathWatch, SocketOptions, SocketSection,
 };
 
 /// `[Unit]`, systemd.unit(5).
@@ -69,6 +79,8 @@ pub struct UnitSection {
     pub start_limit_interval: Duration,
     /// `StartLimitBurst`: default 5; zero switches the limit off.
     pub start_limit_burst: u32,
+    /// What concerns more than the unit itself.
+    pub system: SystemWide,
 }
 
 impl Default for UnitSection {
@@ -98,6 +110,7 @@ impl Default for UnitSection {
             refuse_manual_stop: false,
             start_limit_interval: Duration::from_secs(10),
             start_limit_burst: 5,
+            system: SystemWide::default(),
         }
     }
 }
@@ -115,6 +128,10 @@ pub struct InstallSection {
     pub upheld_by: BTreeSet<UnitName>,
     /// `Alias`: other names.
     pub alias: BTreeSet<UnitName>,
+    /// `Also`: enabled and disabled with it.
+    pub also: BTreeSet<UnitName>,
+    /// `DefaultInstance`: of a template, what `enable` makes when it names none.
+    pub default_instance: Option<String>,
     /// `Enabled`: `false` says no to what `[Install]` means.
     pub enabled: Option<bool>,
 }
@@ -256,6 +273,8 @@ pub struct ServiceSection {
     pub no_new_privileges: bool,
     /// How its processes are executed.
     pub execution: Execution,
+    /// The finer rules of starts, ends and restarts.
+    pub life: Life,
 }
 
 /// A bound on memory as written.
@@ -316,6 +335,7 @@ impl Default for ServiceSection {
             ambient_capabilities: 0,
             no_new_privileges: false,
             execution: Execution::default(),
+            life: Life::default(),
         }
     }
 }
@@ -372,6 +392,8 @@ pub struct AgentSection {
     pub pin: Vec<PathBuf>,
     /// `ControlAccess`: what the agent's own processes may ask of the manager; default: act on their own unit.
     pub control_access: ControlAccess,
+    /// Health, resurrection and replicas.
+    pub life: AgentLife,
 }
 
 /// `[Agent] ControlAccess`: what a process inside the unit's cgroup may do through the control socket, root or not.

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use crate::exec::ExecKind;
 use crate::name::{UnitName, UnitType};
-use crate::sections::{AgentSection, InstallSection, ServiceSection, TimerSection, UnitSection};
+use crate::sections::{
+    AgentSection, InstallSection, PathSection, RolloutSection, ServiceSection, SnapshotSection,
+    SocketSection, TimerSection, UnitSection,
+};
 
 /// What came of reading a unit's files, as `LoadState` in systemd's D-Bus interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -60,6 +63,10 @@ pub enum Body {
     Service(Box<ServiceBody>),
     /// Starts another unit by the clock.
     Timer(Box<TimerSection>),
+    /// Listens, and starts a service when something comes.
+    Socket(Box<SocketSection>),
+    /// Watches paths, and starts another unit when something happens there.
+    Path(Box<PathSection>),
     /// A point that others gather round.
     Target,
     /// A branch of the cgroup tree.
@@ -73,6 +80,10 @@ pub struct ServiceBody {
     pub service: ServiceSection,
     /// `[Agent]`, if the file has one.
     pub agent: Option<AgentSection>,
+    /// `[Snapshot]`, if the file has one.
+    pub snapshot: Option<SnapshotSection>,
+    /// `[Rollout]`, if the file has one.
+    pub rollout: Option<RolloutSection>,
 }
 
 /// One version of one unit, complete and unchanging: a reload makes a new one.
@@ -114,7 +125,9 @@ impl Unit {
             UnitType::Service => Body::Service(Box::default()),
             UnitType::Timer => Body::Timer(Box::default()),
             UnitType::Slice => Body::Slice,
-            UnitType::Target | UnitType::Socket | UnitType::Path => Body::Target,
+            UnitType::Socket => Body::Socket(Box::default()),
+            UnitType::Path => Body::Path(Box::default()),
+            UnitType::Target => Body::Target,
         };
         Self {
             name,
@@ -144,7 +157,7 @@ impl Unit {
     pub fn as_service(&self) -> Option<&ServiceBody> {
         match &self.body {
             Body::Service(body) => Some(body),
-            Body::Timer(_) | Body::Target | Body::Slice => None,
+            Body::Timer(_) | Body::Socket(_) | Body::Path(_) | Body::Target | Body::Slice => None,
         }
     }
 
@@ -155,6 +168,13 @@ impl Unit {
     pub fn signed_files(&self) -> Vec<PathBuf> {
         let Some(body) = self.as_service() else { return Vec::new() };
         let commands = ExecKind::ALL.into_iter().flat_map(|kind| body.service.commands(kind));
+        let further = body.agent.iter().flat_map(|agent| &agent.life.exec_health_check);
+        let further = further.chain(&body.service.life.exec_condition);
+        let of_snapshot = body
+            .snapshot
+            .iter()
+            .flat_map(|snapshot| snapshot.exec_snapshot.iter().chain(&snapshot.exec_restore));
+        let commands = commands.chain(further).chain(of_snapshot);
         let mut files: Vec<PathBuf> = commands.map(|command| PathBuf::from(&command.program)).collect();
         if let Some(agent) = &body.agent {
             files.extend(agent.pin.iter().cloned());

@@ -354,8 +354,8 @@ fn rules_between_settings_point_at_the_setting_that_breaks_them() {
         ),
         (
             "a.socket",
-            "[Socket]\nListenStream = 80\n".to_owned(),
-            "1:1: this version of agentd has no socket units (services, timers, targets and slices are there)",
+            "[Socket]\nAccept = true\n".to_owned(),
+            "1:2: [Socket] listens on nothing (write for example ListenStream = 8080 below [Socket])",
         ),
     ] {
         assert_eq!(findings(name, &text), [expected], "{text}");

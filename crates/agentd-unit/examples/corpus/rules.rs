@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use agentd_unit::sections::SocketSection;
 use agentd_unit::{
     Body, Diagnostic, LocalZone, ParseContext, Parsed, SourceFile, SpecifierContext, Unit, UnitName, import,
     parse_unit,
@@ -140,6 +141,15 @@ fn difference(one: &Parsed, other: &Parsed) -> Option<String> {
     }
     match (&a.body, &b.body) {
         (Body::Service(a), Body::Service(b)) if a != b => Some(format!("{a:?}\n{b:?}")),
+        (Body::Socket(a), Body::Socket(b)) => {
+            // In TOML a key stands once, so listeners of one kind stand together.
+            let by_kind = |socket: &SocketSection| {
+                let mut socket = socket.clone();
+                socket.listen.sort_by_key(|listen| listen.kind.key());
+                socket
+            };
+            (by_kind(a) != by_kind(b)).then(|| format!("{a:?}\n{b:?}"))
+        }
         (a, b) if a != b => Some(format!("{a:?}\n{b:?}")),
         _ => None,
     }

@@ -104,6 +104,7 @@ pub(super) fn collect(source: &Arc<SourceFile>, name: &UnitName) -> Document {
     }
     collector.document.tail = std::mem::take(&mut collector.above);
     collector.orders();
+    collector.listeners();
     collector.document
 }
 
@@ -174,6 +175,15 @@ impl Collector<'_> {
             let (message, help) = crate::parse::missing(found, home, name, &key.text);
             self.note(&key.span, message, help);
             return self.comment_out(section, format!("{}={text}", key.text));
+        };
+        let text = match schema::substitute(home, setting.key, text) {
+            Some((word, why)) => {
+                let message =
+                    format!("[{section}] {}: '{text}' is not supported and taken as {word}: {why}", key.text);
+                self.note(&value.span, message, None);
+                word
+            }
+            None => text,
         };
         let shape = setting.slot.shape();
         let item = match self.item(text, shape, value, setting.slot.names_units()) {
@@ -272,6 +282,27 @@ impl Collector<'_> {
                 let help = "systemd starts both at once; if that is what is meant, keep the unit in systemd's syntax";
                 self.note(&span, message, help.to_owned());
             }
+        }
+    }
+
+    /// Notes listeners whose order among each other TOML cannot keep: there a key stands once.
+    fn listeners(&mut self) {
+        let mut listeners: Vec<(usize, &str)> = Vec::new();
+        for entry in self.document.sections.iter().filter(|s| s.name == "Socket").flat_map(|s| &s.entries) {
+            if let Entry::Key { key, given, .. } = entry
+                && key.starts_with("Listen")
+            {
+                listeners.extend(given.iter().map(|given| (given.span.start, key.as_str())));
+            }
+        }
+        let key_at = |(_, key): &(usize, &str)| (*key).to_owned();
+        let in_toml: Vec<String> = listeners.iter().map(key_at).collect();
+        listeners.sort_unstable();
+        let moved = listeners.iter().zip(&in_toml).find(|((_, key), toml)| key != toml);
+        if let Some((place, key)) = moved.map(|((place, key), _)| (*place, (*key).to_owned())) {
+            let message = format!("the descriptors come in another order in TOML, where {key} stands once");
+            let help = "let the service find them by name: FileDescriptorName".to_owned();
+            self.note(&(place..place + 1), message, help);
         }
     }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::fields::{capabilities, choice, commands, environment, module, working_directory};
+use super::fields::{capabilities, choice, command_list, environment, module, working_directory};
 use super::slot::Field;
 use super::triggers::{calendars, crons, finite_span, spans_of_timer};
-use super::{SYSTEMD_TYPES, Setting, Slot};
+use super::{SYSTEMD_TYPES, Setting, Shape, Slot};
 use crate::assignment::{Raw, Value};
 use crate::diagnostic::quote;
 use crate::draft::Draft;
@@ -197,7 +197,7 @@ pub(crate) fn apply(setting: &Setting, value: &Value, draft: &mut Draft, cx: &mu
         }
         Slot::Choice(words, put) => choice(value, &words(), |word| put(draft, word), cx),
         Slot::Signal(field) => set(field(draft), cx.parse(value, "a signal", signal)),
-        Slot::Commands(kind) => commands(*kind, value, draft, cx),
+        Slot::Commands(kind) => command_list(draft.service.commands_mut(*kind), value, cx),
         Slot::Environment => environment(value, draft, cx),
         Slot::Principal(field) => set(field(draft), principal(value, cx).map(Some)),
         Slot::Path(field) => {
@@ -231,7 +231,7 @@ fn reset_and_rest(slot: &Slot, value: &Value) -> Option<(Value, Value)> {
     let (first, rest) = list.split_first().filter(|(_, rest)| !rest.is_empty())?;
     let empty = match &first.raw {
         Raw::List(words) => words.is_empty(),
-        Raw::Text(text) => text.is_empty() && !matches!(slot, Slot::Commands(_)),
+        Raw::Text(text) => text.is_empty() && slot.shape() != Shape::Commands,
         _ => false,
     };
     let with = |list: Vec<Value>| Value { raw: Raw::List(list), ..value.clone() };

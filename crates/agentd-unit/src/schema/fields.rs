@@ -7,7 +7,7 @@ use super::apply::{ApplyContext, resets, set};
 use crate::assignment::{Raw, Value};
 use crate::diagnostic::{nearest, quote};
 use crate::draft::Draft;
-use crate::exec::{ExecCommand, ExecKind};
+use crate::exec::ExecCommand;
 use crate::specifier;
 use crate::values::words::Escapes;
 use crate::values::{self, Refused};
@@ -35,24 +35,22 @@ pub(super) fn choice(
     }
 }
 
-pub(super) fn commands(kind: ExecKind, value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+/// Commands add up; an empty value takes back what was set before.
+pub(super) fn command_list(field: &mut Vec<ExecCommand>, value: &Value, cx: &mut ApplyContext<'_>) {
     match &value.raw {
-        _ if resets(value) => draft.service.commands_mut(kind).clear(),
-        Raw::Text(text) => {
-            let found = command_line(value, text, cx);
-            draft.service.commands_mut(kind).extend(found);
-        }
+        _ if resets(value) => field.clear(),
+        Raw::Text(text) => field.extend(command_line(value, text, cx)),
         Raw::List(list) if list.iter().all(|item| matches!(item.raw, Raw::List(_))) => {
             for item in list {
                 if let Raw::List(words) = &item.raw {
                     let command = one_command(words, cx);
-                    draft.service.commands_mut(kind).extend(cx.take(&item.span, command));
+                    field.extend(cx.take(&item.span, command));
                 }
             }
         }
         Raw::List(list) => {
             let command = one_command(list, cx);
-            draft.service.commands_mut(kind).extend(cx.take(&value.span, command));
+            field.extend(cx.take(&value.span, command));
         }
         _ => set(&mut (), cx.wrong_shape(value, "a command: a list of strings")),
     }

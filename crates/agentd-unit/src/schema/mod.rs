@@ -1,12 +1,16 @@
 //! Every section and key that a unit file may have: one table, which drives reading, suggestions and documentation.
 
+mod actions;
 mod agent;
+mod agents;
 mod apply;
 mod execution;
 mod fields;
 mod install;
+mod life;
 mod service;
 mod slot;
+mod socket;
 mod systemd;
 mod timer;
 mod triggers;
@@ -14,7 +18,9 @@ mod unit;
 
 pub(crate) use apply::{ApplyContext, apply};
 pub(crate) use slot::{Shape, Slot};
-pub(crate) use systemd::{TYPES as SYSTEMD_TYPES, has_section as systemd_has_section, known, renamed};
+pub(crate) use systemd::{
+    TYPES as SYSTEMD_TYPES, has_section as systemd_has_section, known, renamed, substitute,
+};
 
 use crate::name::UnitType;
 
@@ -27,6 +33,10 @@ pub enum Section {
     Service,
     /// `[Agent]`: services.
     Agent,
+    /// `[Snapshot]`: services.
+    Snapshot,
+    /// `[Rollout]`: services.
+    Rollout,
     /// `[Timer]`: timers, and services that bring their own.
     Timer,
     /// `[Socket]`: sockets.
@@ -41,10 +51,12 @@ pub enum Section {
 
 impl Section {
     /// All, in the order in which files have them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Unit,
         Self::Service,
         Self::Agent,
+        Self::Snapshot,
+        Self::Rollout,
         Self::Timer,
         Self::Socket,
         Self::Path,
@@ -59,6 +71,8 @@ impl Section {
             Self::Unit => "Unit",
             Self::Service => "Service",
             Self::Agent => "Agent",
+            Self::Snapshot => "Snapshot",
+            Self::Rollout => "Rollout",
             Self::Timer => "Timer",
             Self::Socket => "Socket",
             Self::Path => "Path",
@@ -78,7 +92,9 @@ impl Section {
     pub const fn fits(self, unit_type: UnitType) -> bool {
         match self {
             Self::Unit | Self::Install => true,
-            Self::Service | Self::Agent => matches!(unit_type, UnitType::Service),
+            Self::Service | Self::Agent | Self::Snapshot | Self::Rollout => {
+                matches!(unit_type, UnitType::Service)
+            }
             Self::Timer => matches!(unit_type, UnitType::Timer | UnitType::Service),
             Self::Socket => matches!(unit_type, UnitType::Socket),
             Self::Path => matches!(unit_type, UnitType::Path),
@@ -90,11 +106,15 @@ impl Section {
     #[must_use]
     pub const fn settings(self) -> &'static [Setting] {
         match self {
-            Self::Unit => unit::SETTINGS,
+            Self::Unit => UNIT,
             Self::Service => SERVICE,
-            Self::Agent => agent::SETTINGS,
+            Self::Agent => AGENT,
+            Self::Snapshot => agents::SNAPSHOT_SETTINGS,
+            Self::Rollout => agents::ROLLOUT_SETTINGS,
             Self::Timer => timer::SETTINGS,
-            Self::Socket | Self::Path | Self::Slice => &[],
+            Self::Socket => socket::SOCKET_SETTINGS,
+            Self::Path => socket::PATH_SETTINGS,
+            Self::Slice => &[],
             Self::Install => install::SETTINGS,
         }
     }
@@ -173,10 +193,24 @@ pub fn support(section: &str, key: &str) -> Support {
     }
 }
 
-/// The keys of `[Service]`: what the service is, and how its processes are executed.
+/// The keys of `[Service]`: what the service is, how it lives, and how its processes are executed.
 static SERVICE: &[Setting] = &{
-    const COUNT: usize = service::SETTINGS.len() + execution::SETTINGS.len();
-    const ALL: [Setting; COUNT] = joined(&[service::SETTINGS, &execution::SETTINGS]);
+    const COUNT: usize = service::SETTINGS.len() + life::SETTINGS.len() + execution::SETTINGS.len();
+    const ALL: [Setting; COUNT] = joined(&[service::SETTINGS, life::SETTINGS, &execution::SETTINGS]);
+    ALL
+};
+
+/// The keys of `[Unit]`: what concerns the unit, and what concerns the whole system.
+static UNIT: &[Setting] = &{
+    const COUNT: usize = unit::SETTINGS.len() + actions::SETTINGS.len();
+    const ALL: [Setting; COUNT] = joined(&[unit::SETTINGS, actions::SETTINGS]);
+    ALL
+};
+
+/// The keys of `[Agent]`: what the agent is, and how it lives.
+static AGENT: &[Setting] = &{
+    const COUNT: usize = agent::SETTINGS.len() + agents::AGENT_SETTINGS.len();
+    const ALL: [Setting; COUNT] = joined(&[agent::SETTINGS, agents::AGENT_SETTINGS]);
     ALL
 };
 

@@ -115,6 +115,8 @@ impl Slot {
             Self::Triggers(..) | Self::Calendars | Self::Crons => Shape::Lines,
             _ => match self.kind() {
                 "boolean" => Shape::Bool,
+                "command" => Shape::Commands,
+                kind if kind.ends_with("or a list of them") => Shape::Lines,
                 "text" | "word" | "octal digits" | "unit" | "slice" | "user or group" => Shape::Text,
                 kind if kind.contains("path") && !kind.starts_with("list") => Shape::Text,
                 kind if kind.starts_with("list") || kind.starts_with("numbers") => Shape::Words,

@@ -29,7 +29,7 @@ const NO_OOMD: Reason = Reason("it is for systemd-oomd, which agentd does not us
 const NO_PHASES: Reason = Reason("agentd has the same limits at boot and later");
 const NO_DBUS: Reason = Reason("agentd speaks no D-Bus");
 const NO_USB: Reason = Reason("agentd serves no USB gadgets");
-const NO_SUCH_SOCKET: Reason = Reason("agentd listens on streams, datagrams, packets and FIFOs alone");
+const NO_SUCH_SOCKET: Reason = Reason("agents have no use for such sockets");
 const GONE: Reason = Reason("systemd itself does nothing with it any more");
 const PLUS: Reason = Reason("write + before each command that is to run with full privileges");
 
@@ -68,7 +68,7 @@ const PATH: &str = "\
 
 /// `[Socket]`, systemd.socket(5).
 const SOCKET: &str = "\
-    ListenStream ListenDatagram ListenSequentialPacket ListenFIFO SocketProtocol BindIPv6Only Backlog \
+    ListenNetlink ListenSpecial ListenMessageQueue ListenStream ListenDatagram ListenSequentialPacket ListenFIFO SocketProtocol BindIPv6Only Backlog \
     BindToDevice ExecStartPre ExecStartPost ExecStopPre ExecStopPost TimeoutSec SocketUser SocketGroup \
     SocketMode DirectoryMode Accept FlushPending Writable MaxConnections MaxConnectionsPerSource KeepAlive \
     KeepAliveTimeSec KeepAliveIntervalSec KeepAliveProbes DeferAcceptSec NoDelay Priority ReceiveBuffer \
@@ -79,7 +79,7 @@ const SOCKET: &str = "\
 
 /// Sockets that agents have no use for.
 const SOCKET_ODD: &str = "\
-    ListenNetlink ListenSpecial ListenMessageQueue ListenUSBFunction MessageQueueMaxMessages \
+    ListenUSBFunction MessageQueueMaxMessages \
     MessageQueueMessageSize SmackLabel SmackLabelIPIn SmackLabelIPOut SELinuxContextFromNet PassSecurity";
 
 /// `[Service]`, systemd.service(5).
@@ -248,6 +248,27 @@ const RENAMED: &[(Section, &str, Section, &str)] = {
 pub(crate) fn renamed(section: Section, key: &str) -> Option<(Section, &'static str)> {
     let found = RENAMED.iter().find(|(old_section, old, ..)| *old_section == section && *old == key);
     found.map(|(_, _, section, key)| (*section, *key))
+}
+
+/// Words of systemd's that agentd does not have, with the nearest that it has, and why.
+const SUBSTITUTES: &[(&str, &str, &str, &str)] = &[
+    ("Type", "dbus", "exec", "agentd speaks no D-Bus"),
+    ("StandardInput", "socket", "null", "sockets come with a later version"),
+    ("StandardOutput", "journal+console", "journal", "agentd copies no output to the console"),
+    ("StandardOutput", "kmsg+console", "kmsg", "agentd copies no output to the console"),
+    ("StandardOutput", "syslog", "journal", "it is the old name of journal"),
+    ("StandardOutput", "syslog+console", "journal", "agentd copies no output to the console"),
+    ("StandardError", "journal+console", "journal", "agentd copies no output to the console"),
+    ("StandardError", "kmsg+console", "kmsg", "agentd copies no output to the console"),
+    ("StandardError", "syslog", "journal", "it is the old name of journal"),
+    ("StandardError", "syslog+console", "journal", "agentd copies no output to the console"),
+];
+
+/// What a word of systemd's that agentd does not have is taken as in `[Service]`, and why.
+#[must_use]
+pub(crate) fn substitute(section: Section, key: &str, word: &str) -> Option<(&'static str, &'static str)> {
+    let mut known = SUBSTITUTES.iter().filter(|_| section == Section::Service);
+    known.find(|(of, theirs, ..)| *of == key && *theirs == word).map(|(.., ours, why)| (*ours, *why))
 }
 
 /// Sections of systemd's for units that agentd does not have.

@@ -1,10 +1,12 @@
 //! One parser per kind of value. Each takes text, knows no file format, and says what is wrong and what to write
 //! instead; the same parser serves checking, applying and the command line.
 
+pub mod address;
 pub mod boolean;
 pub mod capability;
 pub mod command;
 pub mod environment;
+pub mod exit_status;
 pub mod limit;
 pub mod numbers;
 pub mod path;

@@ -28,7 +28,7 @@ pub(super) const SETTINGS: [Setting; COUNT] = joined(&[
 ]);
 
 /// A scalar whose specifiers are resolved first; what was parsed, if it was.
-fn scalar<T>(
+pub(super) fn scalar<T>(
     value: &Value,
     cx: &mut ApplyContext<'_>,
     wanted: &str,
@@ -41,7 +41,7 @@ fn scalar<T>(
 }
 
 /// A number in octal, which has to be written as a string: in TOML 22 and 022 are other numbers or none.
-fn octal(value: &Value, cx: &mut ApplyContext<'_>) -> Option<u32> {
+pub(super) fn octal(value: &Value, cx: &mut ApplyContext<'_>) -> Option<u32> {
     match value.raw {
         Raw::Integer(_) => cx.wrong_shape(value, "octal digits in quotes, as in \"0022\""),
         _ => cx.parse_text(value, "octal digits in quotes", crate::values::numbers::mode),

@@ -1,0 +1,81 @@
+//! The keys of `[Unit]` that concern the whole system, systemd.unit(5).
+
+use super::apply::set;
+use super::execution::scalar;
+use super::slot::{names, put};
+use super::{Setting, Slot};
+use crate::sections::{Action, CollectMode};
+use crate::values::numbers;
+
+/// Where what is only checked here comes to have its effect.
+const ENGINE: &str = "the engine applies it in a later version";
+
+/// The keys.
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting::typed(
+        "SourcePath",
+        Slot::Path(|d| &mut d.unit.system.source_path),
+        "The file that this one was generated from.",
+        "nothing shows it yet",
+    ),
+    Setting::typed(
+        "AllowIsolate",
+        Slot::Bool(|d| &mut d.unit.system.allow_isolate),
+        "agentctl isolate may be asked for it; default no.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "IgnoreOnIsolate",
+        Slot::MaybeBool(|d| &mut d.unit.system.ignore_on_isolate),
+        "An isolate of another unit leaves it alone; default no for services and targets.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "SuccessAction",
+        Slot::Choice(names::<Action>, |d, word| put(&mut d.unit.system.success_action, word)),
+        "What happens to the system when the unit ends in success; default none.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "FailureAction",
+        Slot::Choice(names::<Action>, |d, word| put(&mut d.unit.system.failure_action, word)),
+        "What happens to the system when the unit fails; default none.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "StartLimitAction",
+        Slot::Choice(names::<Action>, |d, word| put(&mut d.unit.system.start_limit_action, word)),
+        "What happens to the system when StartLimitBurst is used up; default none.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "SuccessActionExitStatus",
+        Slot::Own("number from 0 to 255", |value, d, cx| {
+            let code = scalar(value, cx, "an exit code", |text| numbers::between(text, 0, 255));
+            set(&mut d.unit.system.success_exit_status, code.map(|code| u8::try_from(code).ok()));
+        }),
+        "The manager's exit code after SuccessAction=exit.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "FailureActionExitStatus",
+        Slot::Own("number from 0 to 255", |value, d, cx| {
+            let code = scalar(value, cx, "an exit code", |text| numbers::between(text, 0, 255));
+            set(&mut d.unit.system.failure_exit_status, code.map(|code| u8::try_from(code).ok()));
+        }),
+        "The manager's exit code after FailureAction=exit.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "RebootArgument",
+        Slot::Text(|d| &mut d.unit.system.reboot_argument),
+        "Handed to reboot(2) by an action that reboots.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "CollectMode",
+        Slot::Choice(names::<CollectMode>, |d, word| put(&mut d.unit.system.collect_mode, word)),
+        "Whether a failed unit is forgotten like an inactive one; default inactive.",
+        ENGINE,
+    ),
+];

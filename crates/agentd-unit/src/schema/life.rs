@@ -1,0 +1,114 @@
+//! The finer rules of a service's life, systemd.service(5).
+
+use super::apply::{ApplyContext, resets, set};
+use super::execution::scalar;
+use super::fields::command_list;
+use super::slot::{names, put};
+use super::{Setting, Slot};
+use crate::assignment::Value;
+use crate::sections::{ExitStatusSet, ExitType, RestartMode, TimeoutMode};
+use crate::values::exit_status;
+
+/// Where what is only checked here comes to have its effect.
+const ENGINE: &str = "the engine applies it in a later version";
+const SOCKETS: &str = "sockets come with a later version";
+
+/// The keys.
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting::typed(
+        "ExecCondition",
+        Slot::Own("command", |value, d, cx| command_list(&mut d.service.life.exec_condition, value, cx)),
+        "Run before everything else; an exit code from 1 to 254 skips the start.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "SuccessExitStatus",
+        Slot::Own(STATUSES, |value, d, cx| statuses(&mut d.service.life.success, value, cx)),
+        "Ends that count as clean, besides 0 and the signals of a stop.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "RestartPreventExitStatus",
+        Slot::Own(STATUSES, |value, d, cx| statuses(&mut d.service.life.restart_prevent, value, cx)),
+        "Ends that no restart follows.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "RestartForceExitStatus",
+        Slot::Own(STATUSES, |value, d, cx| statuses(&mut d.service.life.restart_force, value, cx)),
+        "Ends that a restart always follows.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "RestartMode",
+        Slot::Choice(names::<RestartMode>, |d, word| put(&mut d.service.life.restart_mode, word)),
+        "Whether what depends on it sees an end before a restart; default normal.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "TimeoutAbortSec",
+        Slot::Timeout(|d| &mut d.service.life.timeout_abort),
+        "How long the end after a missed watchdog may take; default as TimeoutStopSec.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "TimeoutStartFailureMode",
+        Slot::Choice(names::<TimeoutMode>, |d, word| put(&mut d.service.life.timeout_start_mode, word)),
+        "What a start that takes too long brings; default terminate.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "TimeoutStopFailureMode",
+        Slot::Choice(names::<TimeoutMode>, |d, word| put(&mut d.service.life.timeout_stop_mode, word)),
+        "What a stop that takes too long brings; default terminate.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "RuntimeRandomizedExtraSec",
+        Slot::Span(|d| &mut d.service.life.runtime_extra),
+        "At most so much is added to RuntimeMaxSec, by chance; default 0.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "ExitType",
+        Slot::Choice(names::<ExitType>, |d, word| put(&mut d.service.life.exit_type, word)),
+        "Whether the end of the main process or of all is its end; default main.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "RootDirectoryStartOnly",
+        Slot::Bool(|d| &mut d.service.life.root_start_only),
+        "RootDirectory holds for ExecStart alone; default no.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "NonBlocking",
+        Slot::Bool(|d| &mut d.service.life.non_blocking),
+        "The descriptors that are handed over do not block; default no.",
+        SOCKETS,
+    ),
+    Setting::typed(
+        "Sockets",
+        Slot::Units(|d| &mut d.service.life.sockets),
+        "The sockets whose descriptors it gets, besides the one of its name.",
+        SOCKETS,
+    ),
+];
+
+const STATUSES: &str = "list of exit codes and signals";
+
+fn statuses(field: &mut ExitStatusSet, value: &Value, cx: &mut ApplyContext<'_>) {
+    if resets(value) {
+        return *field = ExitStatusSet::default();
+    }
+    // A single number needs no quotes and no list.
+    if let crate::assignment::Raw::Integer(_) = value.raw {
+        let added =
+            scalar(value, cx, "a list of exit codes and signals", |text| exit_status::add(field, text));
+        return set(&mut (), added);
+    }
+    for (span, word) in cx.words(value, "a list of exit codes and signals").unwrap_or_default() {
+        let added = exit_status::add(field, &word);
+        set(&mut (), cx.take(&span, added));
+    }
+}

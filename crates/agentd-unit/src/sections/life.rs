@@ -1,0 +1,93 @@
+//! What `[Service]` says about starts, ends and restarts beyond the first keys, systemd.service(5): one field a key.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::exec::ExecCommand;
+use crate::name::UnitName;
+use crate::words::Words;
+
+/// The finer rules of a service's life.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Life {
+    /// `ExecCondition`: run before everything else; 1 to 254 skips the start.
+    pub exec_condition: Vec<ExecCommand>,
+    /// `SuccessExitStatus`: ends that count as clean, besides 0 and the signals of a stop.
+    pub success: ExitStatusSet,
+    /// `RestartPreventExitStatus`: ends that no restart follows.
+    pub restart_prevent: ExitStatusSet,
+    /// `RestartForceExitStatus`: ends that a restart always follows.
+    pub restart_force: ExitStatusSet,
+    /// `RestartMode`.
+    pub restart_mode: RestartMode,
+    /// `TimeoutAbortSec`: how long after a missed watchdog; `None`: as `TimeoutStopSec`.
+    pub timeout_abort: Option<Duration>,
+    /// `TimeoutStartFailureMode`: what a start that takes too long brings.
+    pub timeout_start_mode: TimeoutMode,
+    /// `TimeoutStopFailureMode`: what a stop that takes too long brings.
+    pub timeout_stop_mode: TimeoutMode,
+    /// `RuntimeRandomizedExtraSec`: at most so much is added to `RuntimeMaxSec`.
+    pub runtime_extra: Duration,
+    /// `ExitType`: whether the end of the main process or of all is the end.
+    pub exit_type: ExitType,
+    /// `RootDirectoryStartOnly`: `RootDirectory` holds for `ExecStart` alone.
+    pub root_start_only: bool,
+    /// `NonBlocking`: `O_NONBLOCK` on the descriptors that are handed over.
+    pub non_blocking: bool,
+    /// `Sockets`: the sockets whose descriptors it gets, besides the one of its name.
+    pub sockets: BTreeSet<UnitName>,
+}
+
+/// Ends of processes: exit codes and signals, by number.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ExitStatusSet {
+    /// Exit codes.
+    pub codes: BTreeSet<u8>,
+    /// Numbers of signals.
+    pub signals: BTreeSet<i32>,
+}
+
+/// `RestartMode`, systemd.service(5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RestartMode {
+    /// Through `failed` or `inactive`.
+    #[default]
+    Normal,
+    /// At once, so that what depends on it sees no end.
+    Direct,
+}
+
+impl Words for RestartMode {
+    const WORDS: &'static [(&'static str, Self)] = &[("normal", Self::Normal), ("direct", Self::Direct)];
+}
+
+/// `TimeoutStartFailureMode` and `TimeoutStopFailureMode`, systemd.service(5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TimeoutMode {
+    /// `KillSignal`.
+    #[default]
+    Terminate,
+    /// `WatchdogSignal`.
+    Abort,
+    /// `FinalKillSignal` at once.
+    Kill,
+}
+
+impl Words for TimeoutMode {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("terminate", Self::Terminate), ("abort", Self::Abort), ("kill", Self::Kill)];
+}
+
+/// `ExitType`, systemd.service(5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExitType {
+    /// When the main process ends.
+    #[default]
+    Main,
+    /// When the last process of the cgroup ends.
+    Cgroup,
+}
+
+impl Words for ExitType {
+    const WORDS: &'static [(&'static str, Self)] = &[("main", Self::Main), ("cgroup", Self::Cgroup)];
+}
