@@ -8,6 +8,7 @@ use crate::check;
 use crate::demo;
 use crate::error::{Error, Result};
 use crate::image::{self, Kind};
+use crate::sim;
 
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub enum Verb {
         /// The words; empty for all.
         only: Vec<String>,
     },
+    /// The engine's simulation, by itself.
+    Sim(sim::Ask),
     /// Writes an image.
     Image {
         /// For what.
@@ -56,6 +59,9 @@ usage: cargo xtask VERB
   check                 format, lints, arrows, unit and simulation tests: before each commit
   test [--only NAME]…   all tests: the above, namespaces, the agents' own, virtual machines;
                         or the rings (unit, namespace, agents, vm) and scenarios (vm::…) that have NAME in their name
+  sim [--seeds N | --seed N | --mutants [NAME]…]
+                        the engine's simulation: the first N seeds (20000); one seed, with all that happens in the least
+                        part of it that fails; or the planted faults of docs/simulation.md, each of which must be found
   demo [--here] [--interactive]
                         the main job, end to end: agentd as PID 1 in QEMU (or, in seconds, in namespaces here), a
                         document through two agents, one of them killed and back; then a shell, if wanted
@@ -86,6 +92,7 @@ pub fn parse(words: &[String]) -> Result<Verb> {
         Some("check") => Verb::Check,
         Some("deny") => Verb::Deny,
         Some("test") => return test(words),
+        Some("sim") => return sim(words),
         Some("image") => return image(words),
         Some("bench") => return bench(words),
         Some("vm") => {
@@ -113,6 +120,28 @@ fn test<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Verb> {
         }
     }
     Ok(Verb::Test { only })
+}
+
+fn sim<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Verb> {
+    let mut ask = sim::Ask::Seeds(sim::SEEDS);
+    while let Some(word) = words.next() {
+        ask = match (word, ask) {
+            ("--seeds", _) => sim::Ask::Seeds(number("--seeds", words.next())?),
+            ("--seed", _) => sim::Ask::Seed(number("--seed", words.next())?),
+            ("--mutants", _) => sim::Ask::Mutants(Vec::new()),
+            (name, sim::Ask::Mutants(mut names)) if !name.starts_with('-') => {
+                names.push(name.to_owned());
+                sim::Ask::Mutants(names)
+            }
+            (other, _) => return Err(unexpected(other)),
+        };
+    }
+    Ok(Verb::Sim(ask))
+}
+
+fn number(flag: &str, word: Option<&str>) -> Result<u64> {
+    let word = value(flag, word)?;
+    word.parse().map_err(|_| Error::new(format!("{flag} needs a whole number, not {word}")))
 }
 
 /// Flags without values, each of which may be there.
@@ -183,6 +212,7 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Arrows => check::arrows().map(|()| ExitCode::SUCCESS),
         Verb::Check => check::check(),
         Verb::Test { only } => check::test(&only),
+        Verb::Sim(ask) => sim::run(&ask),
         Verb::Image { kind, out } => {
             let out = out.map_or_else(|| image::default_out(kind), Ok)?;
             image::image(kind, &out).map(|()| ExitCode::SUCCESS)
@@ -222,6 +252,10 @@ mod tests {
                     only: vec!["start".into(), "log".into()],
                 }),
             ),
+            ("sim", Verb::Sim(sim::Ask::Seeds(20_000))),
+            ("sim --seeds 7", Verb::Sim(sim::Ask::Seeds(7))),
+            ("sim --seed 7", Verb::Sim(sim::Ask::Seed(7))),
+            ("sim --mutants a", Verb::Sim(sim::Ask::Mutants(vec!["a".into()]))),
             ("test", Verb::Test { only: vec![] }),
             ("test --only unit --only arrows", Verb::Test { only: vec!["unit".into(), "arrows".into()] }),
         ] {
@@ -239,6 +273,7 @@ mod tests {
             ("bench speed", "no measure has speed in its name; there are start,"),
             ("bench --fast", "unexpected word --fast"),
             ("test --only", "--only needs a value"),
+            ("sim --seeds many", "--seeds needs a whole number, not many"),
         ] {
             assert!(parsed(line).unwrap_err().contains(named), "{line}");
         }

@@ -14,5 +14,6 @@ pub mod report;
 pub mod run;
 pub mod scenarios;
 pub mod scratch;
+pub mod sim;
 pub mod tools;
 pub mod vm;

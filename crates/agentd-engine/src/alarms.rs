@@ -35,6 +35,11 @@ impl<T: Copy + Ord> Alarms<T> {
         }
     }
 
+    /// A unit's time.
+    pub(crate) fn of(&self, unit: UnitId) -> Option<T> {
+        self.by_unit.get(&unit).copied()
+    }
+
     /// The earliest.
     pub(crate) fn first(&self) -> Option<T> {
         self.by_time.first().map(|(at, _)| *at)

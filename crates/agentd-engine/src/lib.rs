@@ -19,6 +19,7 @@ mod definitions;
 pub mod effect;
 pub mod event;
 mod graph;
+mod hooks;
 pub mod ids;
 mod job;
 mod manager;

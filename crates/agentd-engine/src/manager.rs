@@ -163,6 +163,7 @@ impl Manager {
         for unit in self.alarms.due(out.now.monotonic) {
             self.uphold(unit, out);
             self.drive(unit, ServiceEvent::Tick, out);
+            self.set_alarm(unit); // An alarm that nobody answers to would ring for ever.
         }
         self.tick_timers(out);
         self.watch_shutdown(out);

@@ -2,7 +2,7 @@
 
 use agentd_unit::Unit;
 
-use crate::effect::{JobResult, Level, Monitor};
+use crate::effect::{JobResult, Level};
 use crate::event::JobMode;
 use crate::graph::{Relation, UnitId};
 use crate::job::{Cause, JobType};
@@ -11,6 +11,7 @@ use crate::out::{Out, message};
 use crate::restart::{self, SPAWN_FAILURE_FLOOR};
 use crate::service::{ServiceEvent, ServiceState};
 use crate::state::{ActiveState, ServiceResult};
+use crate::unit::Entry;
 
 const fn is_up(state: ActiveState) -> bool {
     matches!(state, ActiveState::Active | ActiveState::Reloading)
@@ -23,10 +24,8 @@ const fn is_at_rest(state: ActiveState) -> bool {
 impl Manager {
     /// A unit is something else for others than before.
     pub(crate) fn changed(&mut self, unit: UnitId, old: ActiveState, new: ActiveState, out: &mut Out<'_>) {
+        let hooks = self.hooks_of_end(unit, old, new); // Before a newer definition takes effect.
         self.job_follows(unit, new, out);
-        if self.entry(unit).is_some_and(|entry| entry.is_between_lives()) {
-            self.take_up_newest(unit);
-        }
         if is_up(new) && !is_up(old) {
             self.came_up(unit, out);
         }
@@ -35,9 +34,36 @@ impl Manager {
             self.bound_go_down(unit, out);
         }
         if is_at_rest(new) {
-            self.came_to_rest(unit, old, new, out);
+            self.came_to_rest(unit, out);
+        }
+        self.start_hooks(hooks, out);
+        if self.entry(unit).is_some_and(|entry| entry.is_between_lives()) {
+            self.replan(unit, out);
         }
         self.timers_follow(unit, out);
+    }
+
+    /// The newest definition takes effect; a start that waited for this is made by it.
+    fn replan(&mut self, unit: UnitId, out: &mut Out<'_>) {
+        if self.entry(unit).is_none_or(|entry| entry.newer.is_none()) {
+            return;
+        }
+        self.take_up_newest(unit);
+        let job = self.entry(unit).and_then(|entry| entry.job).and_then(|id| self.jobs.get(&id));
+        if let Some(job) = job.filter(|job| job.kind == JobType::Start && !job.running && !job.alone) {
+            let (id, cause) = (job.id, job.cause);
+            self.plan_by_newest(id, unit, cause, out);
+        }
+        self.renew_graph(out);
+        self.schedule_uphold(unit, out);
+    }
+
+    /// After a load: who is upheld or needed by whom may be another matter now.
+    pub(crate) fn look_round(&mut self, out: &mut Out<'_>) {
+        for unit in self.ids().collect::<Vec<_>>() {
+            self.schedule_uphold(unit, out);
+            self.stop_if_unneeded(unit, out);
+        }
     }
 
     /// The job of a unit ends, or looks again, as the unit changes.
@@ -109,10 +135,17 @@ impl Manager {
                 self.start_by_manager(other, out);
             }
         }
-        if let Some(gone) = self.missing_bond(unit) {
+        self.check_bond(unit, out);
+        self.stop_if_unneeded(unit, out);
+    }
+
+    /// A unit that is up without what it is bound to goes down: its start may have ignored that, or have taken the
+    /// place of its stop.
+    fn check_bond(&mut self, unit: UnitId, out: &mut Out<'_>) {
+        let stays = self.entry(unit).is_some_and(|entry| entry.is_up() && entry.job.is_none());
+        if let Some(gone) = self.missing_bond(unit).filter(|_| stays && self.shutdown.is_none()) {
             self.stop_with(unit, gone, out);
         }
-        self.stop_if_unneeded(unit, out);
     }
 
     /// What it is bound to and what went away while it was coming up itself.
@@ -123,8 +156,7 @@ impl Manager {
             match entry.active() {
                 ActiveState::Active | ActiveState::Reloading => false,
                 ActiveState::Activating => entry.is_restarting() && !comes,
-                ActiveState::Deactivating => true,
-                ActiveState::Inactive | ActiveState::Failed => !comes,
+                ActiveState::Deactivating | ActiveState::Inactive | ActiveState::Failed => !comes,
             }
         })
     }
@@ -158,42 +190,11 @@ impl Manager {
         }
     }
 
-    fn came_to_rest(&mut self, unit: UnitId, old: ActiveState, new: ActiveState, out: &mut Out<'_>) {
-        if !is_at_rest(old) {
-            let result = self.entry(unit).map(|entry| entry.result());
-            match new {
-                ActiveState::Failed => self.trigger(unit, Relation::ON_FAILURE, out),
-                _ if result == Some(ServiceResult::Success) => self.trigger(unit, Relation::ON_SUCCESS, out),
-                _ => {}
-            }
-        }
+    fn came_to_rest(&mut self, unit: UnitId, out: &mut Out<'_>) {
         self.schedule_uphold(unit, out);
         let needed: Vec<UnitId> = self.graph.related(unit, Relation::HARD | Relation::SOFT_PULL).collect();
         for other in needed {
             self.stop_if_unneeded(other, out);
-        }
-    }
-
-    /// Starts the OnFailure or OnSuccess units of a service, once for its end.
-    fn trigger(&mut self, unit: UnitId, relation: Relation, out: &mut Out<'_>) {
-        let others: Vec<UnitId> = self.graph.related(unit, relation).collect();
-        let Some(entry) = self.entry(unit) else { return };
-        let name = entry.unit.name.clone();
-        let monitor = entry.service().and_then(|service| {
-            let facts = &service.facts;
-            Some(Monitor {
-                unit: name,
-                run: facts.last_run?,
-                result: facts.result,
-                exit_status: facts.last_status,
-                restarts: facts.restarts.count,
-            })
-        });
-        for other in others {
-            if let Some(entry) = self.entry_mut(other) {
-                entry.monitor = monitor.clone();
-            }
-            self.start_by_manager(other, out);
         }
     }
 
@@ -345,7 +346,8 @@ impl Manager {
             .and_then(|entry| entry.service())
             .is_some_and(|service| matches!(service.state, ServiceState::AutoRestart { due: true, .. }));
         let comes = matches!(self.job_of(unit), Some(JobType::Start | JobType::Restart));
-        if kind == JobType::Start && !begun && waits && !comes && !self.put_off.contains(&unit) {
+        let starts = matches!(kind, JobType::Start | JobType::Restart);
+        if starts && !begun && waits && !comes && !self.put_off.contains(&unit) {
             // Its turn never came, and no other will: what it needs is gone. It returns with that.
             self.drive(unit, ServiceEvent::Stop, out);
         }
@@ -354,8 +356,9 @@ impl Manager {
                 self.try_restart(other, out);
             }
         }
-        if kind == JobType::Start {
-            if self.entry(unit).is_some_and(|entry| entry.is_at_rest()) {
+        if starts {
+            let down = |entry: &Entry| entry.is_at_rest() || entry.active() == ActiveState::Deactivating;
+            if self.entry(unit).is_some_and(down) {
                 self.bound_go_down(unit, out); // What came up beside it, without an order, loses its bond.
             }
             let needed: Vec<UnitId> =
@@ -364,6 +367,7 @@ impl Manager {
                 self.stop_if_unneeded(other, out);
             }
         }
+        self.check_bond(unit, out);
         self.schedule_uphold(unit, out);
     }
 }

@@ -54,6 +54,9 @@ impl Manager {
     fn give_up_orders(&mut self, plan: &Plan, out: &mut Out<'_>) {
         for (later, earlier, path) in &plan.give_up {
             if self.graph.give_up(*later, *earlier) {
+                // Jobs that are there already may have waited for just this order.
+                let jobs = [*later, *earlier].map(|unit| self.entry(unit).and_then(|entry| entry.job));
+                self.queue.extend(jobs.into_iter().flatten());
                 let (later, earlier) = (self.name(*later), self.name(*earlier));
                 let path: Vec<String> = self.names(path).iter().map(ToString::to_string).collect();
                 let path = path.join(" -> ");
@@ -211,8 +214,7 @@ impl Manager {
         places.into_iter().find_map(|place| {
             let edge = edges[place];
             let other = self.jobs.get(&self.entry(edge.other)?.job?)?;
-            let waits =
-                !other.alone && self.stands_before(job.unit, job.kind, edge.other, other.kind, edge.relation);
+            let waits = self.stands_before(job.unit, job.kind, edge.other, other.kind, edge.relation);
             waits.then_some((other.id, place))
         })
     }
@@ -221,10 +223,8 @@ impl Manager {
     pub(crate) fn waits_for(&self, job: &Job) -> Vec<UnitName> {
         let waits = |other: UnitId, relation: Relation| {
             let other_job = self.entry(other)?.job.and_then(|id| self.jobs.get(&id))?;
-            (!job.alone
-                && !other_job.alone
-                && self.stands_before(job.unit, job.kind, other, other_job.kind, relation))
-            .then_some(())
+            let stands = self.stands_before(job.unit, job.kind, other, other_job.kind, relation);
+            (!job.alone && stands).then_some(())
         };
         let edges = self.graph.edges(job.unit).iter();
         edges.filter(|e| waits(e.other, e.relation).is_some()).map(|e| self.name(e.other)).collect()
@@ -277,8 +277,8 @@ impl Manager {
         }
     }
 
-    /// The start of a restart goes by a newer definition than its stop: what that needs comes with it.
-    fn plan_by_newest(&mut self, id: JobId, unit: UnitId, cause: Cause, out: &mut Out<'_>) {
+    /// A start goes by a newer definition than when it was asked for: what that needs comes with it.
+    pub(crate) fn plan_by_newest(&mut self, id: JobId, unit: UnitId, cause: Cause, out: &mut Out<'_>) {
         self.take_up_newest(unit);
         self.renew_graph(out);
         let plan = self.plan_start(unit, JobType::Start, cause, JobMode::Replace);

@@ -8,6 +8,7 @@ use agentd_unit::{Body, LoadState, Unit, UnitName, UnitSet};
 use crate::definitions::{mentions, relations, triggered};
 use crate::effect::Level;
 use crate::graph::{Graph, UnitId};
+use crate::job::JobType;
 use crate::manager::Manager;
 use crate::order;
 use crate::out::Out;
@@ -36,6 +37,7 @@ impl Manager {
         self.renew_graph(out);
         self.forget_the_gone();
         self.plan_timers(out);
+        self.look_round(out);
     }
 
     /// Adds units that were not known, as systemd loads a unit when it is first named.
@@ -148,7 +150,7 @@ impl Manager {
     /// Jobs that were queued before may wait for each other in a circle now: no order is worth that.
     fn untangle_jobs(&mut self, out: &mut Out<'_>) {
         for (starting, units) in [
-            (true, self.job_units(|kind| !kind.takes_down()).collect::<Vec<_>>()),
+            (true, self.job_units(|kind| kind != JobType::Stop).collect::<Vec<_>>()),
             (false, self.job_units(|kind| kind.takes_down()).collect()),
         ] {
             let mut give_up = order::untangle(&self.graph, &units, false).give_up;

@@ -99,7 +99,7 @@ impl Manager {
             }
             JobKind::Stop => self.plan_stop(unit, Cause::Person, mode),
             JobKind::Reload => self.judge_reload(unit, name, mode)?,
-            JobKind::VerifyActive => Plan::of_one(unit, JobType::VerifyActive, Cause::Person),
+            JobKind::VerifyActive => self.plan_verify(unit, mode),
         };
         self.check_conflicts(&plan, mode)?;
         let idle = entry.is_up() && entry.job.is_none();
@@ -191,6 +191,7 @@ impl Manager {
             );
         }
         self.forget_the_gone();
+        self.look_round(out); // What was given up may be upheld again.
         Ok(())
     }
 

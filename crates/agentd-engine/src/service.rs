@@ -7,8 +7,7 @@
 //! - A state other than `Dead`, `Failed` and `AutoRestart` has a run.
 //! - The run ends, and the state with it, only when its processes are gone and its cgroup is empty (but for
 //!   `KillMode=process` and `none`, whose leftovers are killed before the next run begins).
-//! - Every state that waits has a deadline, or waits for what the unit file lets run without end, or for the kernel
-//!   to finish a SIGKILL.
+//! - Every state that waits has a deadline, or waits for what the unit file lets run without end.
 
 mod end;
 mod facts;
@@ -57,7 +56,7 @@ pub(crate) enum ServiceState {
     StopWatchdog { until: Option<Monotonic> },
     /// It was asked to end.
     StopSigterm { until: Option<Monotonic> },
-    /// It was killed; `None` when even that took too long and only the kernel can end it.
+    /// It was killed; when that takes too long, it is killed and asked after again.
     StopSigkill { until: Option<Monotonic> },
     /// All is gone; ExecStopPost runs.
     StopPost { index: usize, until: Option<Monotonic> },

@@ -26,6 +26,9 @@ impl Manager {
             ActiveState::Activating | ActiveState::Inactive | ActiveState::Failed => {
                 if let Some((cause, reason)) = self.unmet(unit, id) {
                     self.fail_for(id, unit, cause, reason, out);
+                } else if self.is_opposed(unit, id) {
+                    let cause = self.jobs.get(&id).map_or(Cause::Manager, |job| job.cause);
+                    self.plan_by_newest(id, unit, cause, out);
                 } else {
                     self.begin(id, unit, out);
                 }
@@ -52,6 +55,17 @@ impl Manager {
         });
         let missing = must_be_up.find(|edge| !self.entry(edge.other).is_some_and(|entry| entry.is_up()))?;
         Some((missing.other, format!("{} is not active", self.name(missing.other))))
+    }
+
+    /// Something that stands against it is up and is not being stopped: a load, or a unit that ignored its
+    /// dependencies, brought that about after this start was planned.
+    fn is_opposed(&self, unit: UnitId, id: JobId) -> bool {
+        let alone = self.jobs.get(&id).is_some_and(|job| job.alone);
+        let stays = |other: UnitId| {
+            let at_rest = self.entry(other).is_none_or(|entry| entry.is_at_rest());
+            !at_rest && self.job_of(other) != Some(JobType::Stop)
+        };
+        !alone && self.graph.related(unit, Relation::AGAINST).any(stays)
     }
 
     fn mark_running(&mut self, id: JobId) {
@@ -111,6 +125,7 @@ impl Manager {
         if let Some(entry) = self.entry_mut(unit) {
             entry.uphold_at = None;
         }
+        self.set_alarm(unit);
         match self.entry(unit).map(|entry| &entry.core) {
             Some(Core::Service(_)) => self.drive(unit, event, out),
             Some(Core::Timer(_)) => self.stop_timer(unit, ServiceResult::Success, out),

@@ -86,6 +86,9 @@ impl Manager {
                 Plan { anchor, cause, alone: false, jobs, dropped: pulled.dropped, give_up: found.give_up };
             plan.dropped.extend(excluded.into_iter().filter(|(unit, _)| !plan.jobs.contains_key(unit)));
             self.untangle_stops(&mut plan);
+            if kind == JobType::Restart {
+                self.untangle_rest(&mut plan); // What comes up with it again was in no cycle that counted.
+            }
             return Ok(plan);
         }
     }
@@ -121,7 +124,16 @@ impl Manager {
                     plan.jobs.entry(other).or_insert(JobType::Reload);
                 }
             }
+            self.untangle_rest(&mut plan);
         }
+        plan
+    }
+
+    /// Plans a look whether a unit is active, in its turn.
+    pub(crate) fn plan_verify(&self, anchor: UnitId, mode: JobMode) -> Plan {
+        let mut plan = Plan::of_one(anchor, JobType::VerifyActive, Cause::Person);
+        plan.alone = mode == JobMode::IgnoreDependencies;
+        self.untangle_rest(&mut plan);
         plan
     }
 
@@ -334,7 +346,7 @@ impl Manager {
 
     /// Cycles among what is to start and what is starting already.
     fn untangle_starts(&self, starts: &BTreeSet<UnitId>) -> order::Untangled {
-        let under_way = self.job_units(|kind| matches!(kind, JobType::Start | JobType::Restart));
+        let under_way = self.job_units(|kind| kind != JobType::Stop);
         let units: Vec<UnitId> = starts.iter().copied().chain(under_way).collect();
         let mut found = order::untangle(&self.graph, &units, true);
         // A cycle in which nothing new takes part was dealt with when its units were asked for.
@@ -365,6 +377,15 @@ impl Manager {
             plan.jobs.iter().filter(|(_, kind)| kind.takes_down()).map(|(unit, _)| *unit).collect();
         let under_way = self.job_units(JobType::takes_down);
         let units: Vec<UnitId> = down.into_iter().chain(under_way).collect();
+        plan.give_up.extend(order::untangle(&self.graph, &units, false).give_up);
+    }
+
+    /// Nor do reloads, looks, and starts after a propagated stop: a cycle of orders must not keep them waiting for
+    /// each other.
+    fn untangle_rest(&self, plan: &mut Plan) {
+        let under_way = self.job_units(|kind| kind != JobType::Stop);
+        let jobs = plan.jobs.iter().filter(|(_, kind)| **kind != JobType::Stop).map(|(unit, _)| *unit);
+        let units: Vec<UnitId> = jobs.chain(under_way).collect();
         plan.give_up.extend(order::untangle(&self.graph, &units, false).give_up);
     }
 

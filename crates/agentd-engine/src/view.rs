@@ -49,6 +49,8 @@ pub struct UnitView {
     pub inactive_enter: Option<Realtime>,
     /// When the present state began.
     pub state_change: Option<Realtime>,
+    /// When the manager acts on it of itself if nothing happens until then: a timeout, a delay, a time to uphold it.
+    pub deadline: Option<Monotonic>,
     /// When the next automatic restart is due.
     pub restart_at: Option<Monotonic>,
     /// The delay before that restart.

@@ -39,6 +39,7 @@ impl Manager {
             inactive_exit: entry.times.inactive_exit,
             inactive_enter: entry.times.inactive_enter,
             state_change: entry.times.state_change,
+            deadline: self.alarms.of(id),
             restart_at,
             restart_delay: facts.and_then(|facts| facts.restart_delay).filter(|_| restart_at.is_some()),
             timer: view_timer(entry),

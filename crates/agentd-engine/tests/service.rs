@@ -211,9 +211,26 @@ fn what_even_sigkill_does_not_end_holds_up_nobody_who_waits() {
     let stop = desk.stop("a.service");
     desk.advance(secs(2));
     assert_eq!((desk.sub("a.service"), desk.result(stop)), ("stop-sigkill", Some(JobResult::Timeout)));
-    assert_eq!(desk.manager.deadlines().monotonic, None, "only the kernel can end it");
+    let asked = |desk: &Desk| desk.effects.iter().filter(|e| matches!(e, Effect::AwaitEmpty { .. })).count();
+    let before = asked(&desk);
+    desk.advance(secs(3));
+    assert_eq!(asked(&desk), before + 3, "asked for again, once a patience");
+    assert_eq!(desk.logs("still around after SIGKILL"), 1);
     desk.die("a.service", KILLED);
     assert_eq!(desk.sub("a.service"), "failed");
+}
+
+#[test]
+fn an_end_that_nobody_tells_is_known_from_the_empty_cgroup() {
+    let mut desk = Desk::new([service("a.service", |s| s.timeout_stop = Some(secs(1)))]);
+    desk.run("a.service");
+    let stop = desk.stop("a.service");
+    desk.empty("a.service");
+    desk.advance(secs(1));
+    assert_eq!((desk.sub("a.service"), desk.result(stop)), ("stop-sigkill", None));
+    desk.advance(secs(1));
+    assert_eq!((desk.sub("a.service"), desk.result(stop)), ("failed", Some(JobResult::Done)));
+    assert_eq!(desk.logs("The end of its processes was never told."), 1);
 }
 
 #[test]

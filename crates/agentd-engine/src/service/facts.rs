@@ -56,8 +56,9 @@ pub(crate) struct Run {
     pub(crate) spawn_failed: bool,
     pub(crate) watchdog: Option<Watchdog>,
     pub(crate) reload_failed: bool,
-    /// SIGKILL did not empty it in time.
+    /// SIGKILL did not empty it in time: who waits for the stop is to be told.
     pub(crate) unkillable: bool,
+    pub(crate) said_unkillable: bool,
     pub(crate) trigger: Option<UnitName>,
     pub(crate) monitor: Option<Monitor>,
 }
@@ -87,6 +88,7 @@ impl Run {
             watchdog: None,
             reload_failed: false,
             unkillable: false,
+            said_unkillable: false,
             trigger,
             monitor,
         }

@@ -327,17 +327,32 @@ pub(super) fn sigkill(phase: Phase, until: Until, event: E, facts: &mut Facts, o
             out_of_memory(facts);
             state
         }
-        E::Tick if expired(until, out) => {
-            say(facts, Level::Error, out, format_args!("Processes still around after SIGKILL."));
-            if let Some(run) = &mut facts.run {
-                run.unkillable = true;
-            }
-            phase.sigkill(None)
-        }
+        E::Tick if expired(until, out) => still_around(phase, facts, out),
         E::Start(_) | E::Reload | E::Cleared | E::Ready | E::Reloading | E::Stopping | E::Hung | E::Tick => {
             state
         }
     }
+}
+
+/// SIGKILL did not end it in time. Who waits is told, and the question is asked anew as long as it lasts: an answer may
+/// have been lost.
+fn still_around(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    let Some(run) = &mut facts.run else { return S::Dead };
+    if run.emptied {
+        // No process is left, so those that we know of have ended and nobody said how.
+        (run.main, run.control) = (None, None);
+        facts.worsen(R::Resources);
+        say(facts, Level::Error, out, format_args!("The end of its processes was never told."));
+        return gone(phase, facts, out);
+    }
+    run.awaiting = None;
+    run.unkillable = true;
+    if !std::mem::replace(&mut run.said_unkillable, true) {
+        say(facts, Level::Error, out, format_args!("Processes still around after SIGKILL."));
+    }
+    kill_now(facts, out);
+    facts.await_empty(out);
+    phase.sigkill(patience(facts, out))
 }
 
 fn after_kill(phase: Phase, state: S, facts: &mut Facts, out: &mut Out<'_>) -> S {

@@ -339,12 +339,16 @@ fn reload_timed_out(index: Option<usize>, facts: &mut Facts, out: &mut Out<'_>) 
         out,
         format_args!("Reload operation timed out. Killing reload process."),
     );
-    let control = facts.run.as_ref().and_then(|run| run.control);
-    let Some(control) = control.filter(|_| index.is_some()) else { return reloaded(true, facts, out) };
+    let Some(run) = &mut facts.run else { return S::Dead };
+    if run.reload_failed {
+        run.control = None; // It was killed already: of its end we never heard.
+    }
+    let control = run.control.filter(|_| index.is_some());
+    let Some(control) = control else { return reloaded(true, facts, out) };
     facts.kill(KillTarget::Process(control.id), Signal::KILL, out);
     if let Some(run) = &mut facts.run {
         run.reload_failed = true;
     }
     // No further command of the list: SIGKILL is not a clean end, so the list stops there.
-    S::Reload { index, until: None }
+    S::Reload { index, until: facts.until(facts.section().and_then(|service| service.timeout_stop), out) }
 }

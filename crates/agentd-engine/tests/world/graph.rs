@@ -1,14 +1,26 @@
-//! Random sets of units: all kinds of edges, acyclic in their orders so that the order of starts can be judged.
+//! Random units: all kinds of edges, all kinds of services.
+//!
+//! In most worlds orders lead from later units to earlier ones, so that the order of starts and stops can be judged;
+//! in a tangled world edges lead anywhere, and cycles are many.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agentd_unit::{
     Body, ExecCommand, KillMode, LoadState, NotifyAccess, Restart, ServiceSection, ServiceType, TimerSection,
-    TimerTrigger, Unit, UnitName, UnitSet, UnitType,
+    TimerTrigger, Unit, UnitName, UnitType,
 };
 
-use super::{Dice, Program};
+use super::dice::{Dice, UNIT};
+
+/// Who is there, and who was left out.
+pub(super) struct Cast<'a> {
+    pub(super) seed: u64,
+    pub(super) names: &'a [UnitName],
+    pub(super) absent: &'a dyn Fn(usize) -> bool,
+    pub(super) tangled: bool,
+    /// No KillMode lets a process live on: where answers are lost, only the empty cgroup tells of an end.
+    pub(super) whole: bool,
+}
 
 pub(super) fn names(count: u64) -> Vec<UnitName> {
     let ending = |i: u64| match i % 7 {
@@ -16,72 +28,101 @@ pub(super) fn names(count: u64) -> Vec<UnitName> {
         6 => "timer",
         _ => "service",
     };
-    (0..count).map(|i| UnitName::parse(&format!("u{i:02}.{}", ending(i))).unwrap()).collect()
+    (0..count).map(|i| UnitName::parse(&format!("u{i:03}.{}", ending(i))).unwrap()).collect()
 }
 
-pub(super) fn random(
-    dice: &mut Dice,
-    names: &[UnitName],
-    programs: &mut BTreeMap<UnitName, Program>,
-) -> UnitSet {
-    let mut set = UnitSet::new();
-    for (i, name) in names.iter().enumerate() {
+impl Cast<'_> {
+    /// One version of a unit; `None`: it has no file in this version.
+    pub(super) fn unit(&self, i: usize, version: u64) -> Option<Unit> {
+        let mut dice = Dice::of(self.seed, &[UNIT, i as u64, version]);
         if dice.once_in(25) {
-            continue; // No file this time.
+            return None;
         }
+        let name = &self.names[i];
         let mut unit = Unit::not_found(name.clone());
         unit.load = if dice.once_in(40) { LoadState::Masked } else { LoadState::Loaded };
         unit.enabled = true;
         unit.implicit_order = !dice.once_in(4);
         unit.unit.default_dependencies = dice.once_in(2);
-        edges(dice, &mut unit, names, i);
+        self.edges(&mut dice, &mut unit, i);
         match name.unit_type() {
-            UnitType::Service => {
-                let program = programs.entry(name.clone()).or_insert_with(|| Program::random(dice));
-                service(dice, &mut unit, program);
-            }
-            UnitType::Timer => timer(dice, &mut unit, names),
+            UnitType::Service => service(&mut dice, &mut unit, self.whole),
+            UnitType::Timer => self.timer(&mut dice, &mut unit),
             _ => {}
         }
-        let digest = dice.below(3) as u8; // Three versions: a reload brings the same one back at times.
-        unit.digest = [digest; 32];
-        set.insert(unit);
+        // Half of the versions have the same bytes as another: what differs came from outside of the files.
+        unit.digest = [(version % 2) as u8; 32];
+        Some(unit)
     }
-    set
-}
 
-/// Edges lead from later units to earlier ones, but for those that say nothing about order.
-fn edges(dice: &mut Dice, unit: &mut Unit, names: &[UnitName], i: usize) {
-    let earlier = &names[..i];
-    let section = &mut unit.unit;
-    if !earlier.is_empty() {
+    fn pick(&self, dice: &mut Dice, from: std::ops::Range<usize>) -> Option<UnitName> {
+        if from.is_empty() {
+            return None;
+        }
+        let i = from.start + dice.below(from.len() as u64) as usize;
+        (!(self.absent)(i)).then(|| self.names[i].clone())
+    }
+
+    fn edges(&self, dice: &mut Dice, unit: &mut Unit, i: usize) {
+        let all = 0..self.names.len();
+        let earlier = if self.tangled { all.clone() } else { 0..i };
+        let later = if self.tangled { all.clone() } else { i + 1..self.names.len() };
+        let (section, install) = (&mut unit.unit, &mut unit.install);
         for _ in 0..dice.below(4) {
-            let other = dice.pick(earlier).clone();
-            match dice.below(10) {
-                0..2 => section.requires.insert(other),
-                2..4 => section.wants.insert(other),
-                4 => section.binds_to.insert(other),
-                5 => section.part_of.insert(other),
-                6 => section.upholds.insert(other),
-                7 => section.requisite.insert(other),
-                8 => section.after.insert(other),
-                _ => section.propagates_stop_to.insert(other),
+            let list = match dice.below(11) {
+                0..2 => &mut section.requires,
+                2..4 => &mut section.wants,
+                4 => &mut section.binds_to,
+                5 => &mut section.part_of,
+                6 => &mut section.upholds,
+                7 => &mut section.requisite,
+                8 => &mut section.after,
+                9 => &mut section.stop_propagated_from,
+                _ => &mut section.propagates_stop_to,
             };
+            list.extend(self.pick(dice, earlier.clone()));
         }
-    }
-    for (chance, list) in [
-        (12, &mut section.conflicts),
-        (10, &mut section.on_failure),
-        (15, &mut section.on_success),
-        (15, &mut section.propagates_reload_to),
-    ] {
-        if dice.once_in(chance) {
-            list.insert(dice.pick(names).clone());
+        if dice.once_in(3) {
+            let list = match dice.below(5) {
+                0..2 => &mut section.before,
+                2 => &mut install.required_by,
+                3 => &mut install.wanted_by,
+                _ => &mut install.upheld_by,
+            };
+            list.extend(self.pick(dice, later));
         }
+        for (chance, list) in [
+            (12, &mut section.conflicts),
+            (10, &mut section.on_failure),
+            (15, &mut section.on_success),
+            (15, &mut section.propagates_reload_to),
+            (20, &mut section.reload_propagated_from),
+        ] {
+            if dice.once_in(chance) {
+                list.extend(self.pick(dice, all.clone()));
+            }
+        }
+        section.stop_when_unneeded = dice.once_in(12);
+        section.start_limit_burst = 1 + dice.below(6) as u32;
+        section.start_limit_interval = Duration::from_secs(10 + dice.below(3) * 10);
     }
-    section.stop_when_unneeded = dice.once_in(12);
-    section.start_limit_burst = 1 + dice.below(6) as u32;
-    section.start_limit_interval = Duration::from_secs(10 + dice.below(3) * 10);
+
+    fn timer(&self, dice: &mut Dice, unit: &mut Unit) {
+        let span = Duration::from_secs(2 + dice.below(20));
+        let trigger = match dice.below(5) {
+            0 => TimerTrigger::Active(span),
+            1 => TimerTrigger::Boot(span),
+            2 => TimerTrigger::Startup(span),
+            3 => TimerTrigger::UnitActive(span),
+            _ => TimerTrigger::UnitInactive(span),
+        };
+        let target = self.pick(dice, 0..self.names.len()).filter(|target| *target != unit.name);
+        unit.body = Body::Timer(Box::new(TimerSection {
+            triggers: vec![trigger],
+            unit: target,
+            ..TimerSection::default()
+        }));
+    }
 }
 
 fn command(dice: &mut Dice) -> ExecCommand {
@@ -95,30 +136,35 @@ fn command(dice: &mut Dice) -> ExecCommand {
     }
 }
 
-fn service(dice: &mut Dice, unit: &mut Unit, program: &mut Program) {
+fn service(dice: &mut Dice, unit: &mut Unit, whole: bool) {
+    let service_type = *dice.pick(&[
+        ServiceType::Simple,
+        ServiceType::Exec,
+        ServiceType::Notify,
+        ServiceType::Notify,
+        ServiceType::Oneshot,
+    ]);
+    let oneshot = service_type == ServiceType::Oneshot;
+    let restart = *dice.pick(&[
+        Restart::No,
+        Restart::No,
+        Restart::Always,
+        Restart::OnFailure,
+        Restart::OnFailure,
+        Restart::OnAbnormal,
+        Restart::OnWatchdog,
+    ]);
     let mut service = ServiceSection {
-        service_type: *dice.pick(&[
-            ServiceType::Simple,
-            ServiceType::Exec,
-            ServiceType::Notify,
-            ServiceType::Notify,
-            ServiceType::Oneshot,
-        ]),
+        service_type,
         notify_access: NotifyAccess::Main,
-        restart: *dice.pick(&[
-            Restart::No,
-            Restart::No,
-            Restart::Always,
-            Restart::OnFailure,
-            Restart::OnFailure,
-            Restart::OnAbnormal,
-        ]),
+        restart: if oneshot && restart == Restart::Always { Restart::OnFailure } else { restart },
         restart_sec: Duration::from_millis(*dice.pick(&[0, 100, 1000])),
         restart_steps: dice.below(3) as u32,
         restart_max_delay: Some(Duration::from_secs(2)).filter(|_| dice.once_in(2)),
         timeout_start: Some(Duration::from_secs(1 + dice.below(5))),
         timeout_stop: Some(Duration::from_secs(1 + dice.below(5))),
         runtime_max: Some(Duration::from_secs(20)).filter(|_| dice.once_in(8)),
+        watchdog: Some(Duration::from_secs(1 + dice.below(3))).filter(|_| dice.once_in(4)),
         remain_after_exit: dice.once_in(4),
         kill_mode: *dice.pick(&[
             KillMode::ControlGroup,
@@ -130,11 +176,9 @@ fn service(dice: &mut Dice, unit: &mut Unit, program: &mut Program) {
         ]),
         ..ServiceSection::default()
     };
-    let oneshot = service.service_type == ServiceType::Oneshot;
-    if oneshot && matches!(service.restart, Restart::Always) {
-        service.restart = Restart::OnFailure;
+    if whole && service.kill_mode != KillMode::Mixed {
+        service.kill_mode = KillMode::ControlGroup;
     }
-    program.lasts = oneshot.then(|| dice.below(500));
     service.exec_start = (0..if oneshot { 1 + dice.below(2) } else { 1 }).map(|_| command(dice)).collect();
     for list in [
         &mut service.exec_start_pre,
@@ -144,28 +188,10 @@ fn service(dice: &mut Dice, unit: &mut Unit, program: &mut Program) {
         &mut service.exec_stop_post,
     ] {
         if dice.once_in(5) {
-            *list = vec![command(dice)];
+            *list = (0..1 + dice.below(2)).map(|_| command(dice)).collect();
         }
     }
     if let Body::Service(body) = &mut unit.body {
         body.service = service;
     }
-}
-
-fn timer(dice: &mut Dice, unit: &mut Unit, names: &[UnitName]) {
-    let span = Duration::from_secs(2 + dice.below(20));
-    let trigger = match dice.below(5) {
-        0 => TimerTrigger::Active(span),
-        1 => TimerTrigger::Boot(span),
-        2 => TimerTrigger::Startup(span),
-        3 => TimerTrigger::UnitActive(span),
-        _ => TimerTrigger::UnitInactive(span),
-    };
-    let target = dice.pick(names).clone();
-    let target = if target == unit.name { None } else { Some(target) };
-    unit.body = Body::Timer(Box::new(TimerSection {
-        triggers: vec![trigger],
-        unit: target,
-        ..TimerSection::default()
-    }));
 }

@@ -1,205 +1,292 @@
-//! What must hold after every step, whatever happened.
+//! What must hold after every step, whatever happened. Order has a file of its own (`order.rs`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use agentd_engine::{ActiveState, InvocationId, JobKind, Record, RequestId, Spawn, UnitView};
-use agentd_unit::{ExecKind, LoadState, Unit, UnitName};
+use agentd_engine::{
+    ActiveState, InvocationId, JobKind, JobView, Monotonic, Record, RequestId, ServiceResult, Spawn, UnitView,
+};
+use agentd_unit::{ExecKind, LoadState, UnitName};
 
 use super::World;
 
-const STARTING: &str = "7d4958e842da4a758f6c1cdc7b36dcc5";
-const STOPPING: &str = "de5b426a63be47a7b6ac3eaac82e2f6f";
+/// What the laws of this world say: nothing, or what is broken.
+pub(super) type Verdict = Result<(), String>;
+
 const RESTART_SCHEDULED: &str = "5eb03494b6584870a536b337290809b3";
 
-fn is_up(view: &UnitView) -> bool {
+/// The longest patience of a unit here is 6 s a command, and time may be asked for; a manager may be 3 s late.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+pub(super) fn is_up(view: &UnitView) -> bool {
     matches!(view.active, ActiveState::Active | ActiveState::Reloading)
 }
 
-fn is_at_rest(view: &UnitView) -> bool {
+pub(super) fn is_at_rest(view: &UnitView) -> bool {
     matches!(view.active, ActiveState::Inactive | ActiveState::Failed)
 }
 
+/// On its way: it is expected to become something else.
+fn is_passing(view: &UnitView) -> bool {
+    !is_at_rest(view) && view.active != ActiveState::Active
+}
+
+pub(super) fn law(holds: bool, otherwise: impl FnOnce() -> String) -> Verdict {
+    if holds { Ok(()) } else { Err(otherwise()) }
+}
+
 impl World {
-    pub(super) fn must_be_open(&self, request: RequestId) {
+    pub(super) fn must_be_open(&mut self, request: RequestId) {
         if !self.open.contains_key(&request) {
-            self.fail("a request was answered twice, or was never made");
+            self.fail("a request was answered twice, or was never made".to_owned());
         }
     }
 
-    pub(super) fn must_not_be_released(&self, run: InvocationId) {
+    pub(super) fn must_not_be_released(&mut self, run: InvocationId) {
         if self.runs.get(&run).is_some_and(|info| info.released) {
-            self.fail("a run was spoken of after its release");
+            self.fail("a run was spoken of after its release".to_owned());
         }
     }
 
-    /// A command is to be run: no life overlaps another, and nothing that goes before it is still to be done.
-    pub(super) fn check_spawn(&self, spawn: &Spawn) {
-        self.must_not_be_released(spawn.run);
+    /// A command is to be run: no life overlaps another.
+    pub(super) fn check_spawn(&self, spawn: &Spawn) -> Verdict {
         let unit = &spawn.unit.name;
-        if self.shutdowns > 0 {
-            self.fail("a command was run after the end");
-        }
+        let released = self.runs.get(&spawn.run).is_some_and(|info| info.released);
+        law(!released, || "a command was run in a run that was released".to_owned())?;
+        law(self.shutdowns == 0, || "a command was run after the end".to_owned())?;
         let other_life = self.processes.values().any(|p| p.unit == *unit && p.alive && p.run != spawn.run);
         let helpers =
             self.runs.iter().any(|(run, info)| *run != spawn.run && info.unit == *unit && info.helpers > 0);
-        if other_life || helpers {
-            self.fail(&format!("two lives of {unit} overlap"));
-        }
+        law(!other_life && !helpers, || format!("two lives of {unit} overlap"))?;
         let main = |p: &super::Process| p.unit == *unit && p.alive && p.kind == ExecKind::Start;
-        if spawn.kind == ExecKind::Start && self.processes.values().any(main) {
-            self.fail(&format!("{unit} has two main processes"));
-        }
+        law(spawn.kind != ExecKind::Start || !self.processes.values().any(main), || {
+            format!("{unit} has two main processes")
+        })
     }
 
-    /// A life begins: what goes before it is done.
-    fn check_order(&self, unit: &Unit) {
-        if self.manager.is_shutting_down() {
-            self.fail(&format!("{} was started during the shutdown", unit.name));
-        }
-        let section = &unit.unit;
-        let mut earlier: BTreeSet<&UnitName> = section.after.iter().collect();
-        if unit.implicit_order {
-            earlier.extend(section.requires.iter().chain(&section.binds_to).chain(&section.wants));
-        }
-        for other in earlier {
-            let job = self.manager.unit(other).and_then(|view| view.job);
-            if job.is_some_and(|job| self.jobs_before.contains(&job)) {
-                self.fail(&format!("{} was started before the job of {other} was done", unit.name));
-            }
-        }
-        for other in &section.binds_to {
-            let up = self.manager.unit(other).is_some_and(|view| is_up(&view));
-            if unit.implicit_order && !up {
-                self.fail(&format!("{} was started without {other}, which it is bound to", unit.name));
-            }
-        }
-    }
-
-    /// What comes after a unit is down before that begins to stop, where both are to be stopped.
-    fn check_stop_order(&self, unit: &UnitName) {
-        for view in self.manager.units() {
-            let section = &view.unit.unit;
-            let pulls = || section.requires.iter().chain(&section.binds_to).chain(&section.wants);
-            let later = section.after.contains(unit)
-                || (view.unit.implicit_order && pulls().any(|other| other == unit));
-            let job = view.job.filter(|job| self.jobs_before.contains(job));
-            let goes = self.manager.jobs().any(|other| Some(other.id) == job && other.kind == JobKind::Stop);
-            if later && goes && !is_at_rest(&view) {
-                self.fail(&format!("{unit} was stopped before {}", view.unit.name));
-            }
-        }
-    }
-
-    /// Restarts stay within the limits of the unit.
     pub(super) fn read_log(&mut self, record: &Record) {
-        if record.message_id == Some(STARTING)
-            && let Some(view) = record.unit.as_ref().and_then(|unit| self.manager.unit(unit))
-            && view.unit.load != LoadState::Loaded
-        {
-            self.fail(&format!("{} was started and is {}", view.unit.name, view.unit.load));
-        }
-        if record.message_id == Some(STARTING)
-            && let Some(view) = record.unit.as_ref().and_then(|unit| self.manager.unit(unit))
-        {
-            self.check_order(&view.unit);
-        }
-        if record.message_id == Some(STOPPING)
-            && let Some(unit) = &record.unit
-        {
-            self.check_stop_order(unit);
-        }
-        if record.message_id != Some(RESTART_SCHEDULED) {
-            return;
-        }
         let Some(unit) = record.unit.clone() else { return };
+        let verdict = self.check_record(&unit, record);
+        if let Err(what) = verdict {
+            self.fail(what);
+        }
+    }
+
+    fn check_record(&mut self, unit: &UnitName, record: &Record) -> Verdict {
+        self.check_order(unit, record)?;
+        if record.message_id == Some(RESTART_SCHEDULED) {
+            self.check_restart(unit)?;
+        }
+        Ok(())
+    }
+
+    /// Restarts keep their distance, and stay within the limits of the unit.
+    fn check_restart(&mut self, unit: &UnitName) -> Verdict {
         let now = self.now.monotonic;
+        if let Some((end, restart_sec)) = self.ends.get(unit) {
+            law(now >= *end + *restart_sec, || format!("{unit} is restarted before its delay is over"))?;
+        }
         let times = self.restarts.entry(unit.clone()).or_default();
         times.push(now);
-        let Some(view) = self.manager.unit(&unit) else { return };
+        let Some(view) = self.manager.unit(unit) else { return Ok(()) };
         let (burst, interval) = (view.unit.unit.start_limit_burst, view.unit.unit.start_limit_interval);
         let recent = times.iter().filter(|at| now - **at < interval).count();
-        let was_reloaded = view.changed_on_disk;
         // A late tick may let two restarts that were due far apart come close.
-        if !interval.is_zero() && !was_reloaded && recent > burst as usize + 1 {
-            self.fail(&format!("{unit} was restarted {recent} times within {interval:?}"));
-        }
+        law(view.changed_on_disk || recent <= burst as usize + 1, || {
+            format!("{unit} was restarted {recent} times within {interval:?}")
+        })
     }
 
-    pub(super) fn check(&self) {
-        let mut with_jobs = BTreeSet::new();
-        for job in self.manager.jobs() {
-            if !with_jobs.insert(job.unit.clone()) {
-                self.fail(&format!("{} has two jobs", job.unit));
+    pub(super) fn check(&mut self) -> Verdict {
+        law(self.shutdowns <= 1, || "the shutdown was performed twice".to_owned())?;
+        let views: BTreeMap<UnitName, UnitView> =
+            self.manager.units().map(|view| (view.unit.name.clone(), view)).collect();
+        self.check_jobs(&views)?;
+        for view in views.values() {
+            self.check_unit(view, &views)?;
+        }
+        for (unit, cause) in &self.returning {
+            let (Some(unit), Some(cause)) = (views.get(unit), views.get(cause)) else { continue };
+            let name = &unit.unit.name;
+            let opposed = !unit.unit.unit.conflicts.is_empty()
+                || views.values().any(|other| other.unit.unit.conflicts.contains(name));
+            let waits = is_at_rest(unit)
+                && !opposed
+                && unit.job.is_none()
+                && unit.result != ServiceResult::StartLimitHit
+                && unit.failure.as_ref().is_some_and(|why| why.starts_with(cause.unit.name.as_str()));
+            law(!(waits && is_up(cause)) || self.manager.is_shutting_down(), || {
+                format!("{} did not return with {}", unit.unit.name, cause.unit.name)
+            })?;
+        }
+        self.busy = views
+            .values()
+            .filter(|view| !is_at_rest(view))
+            .map(|view| (view.unit.name.clone(), Arc::clone(&view.unit)))
+            .collect();
+        self.alone.retain(|unit| views.get(unit).is_some_and(|view| view.job.is_some()));
+        if self.is_calm {
+            let now = self.now.monotonic;
+            self.since.retain(|unit, _| views.get(unit).is_some_and(is_passing));
+            for view in views.values().filter(|view| is_passing(view)) {
+                self.since.entry(view.unit.name.clone()).or_insert(now);
             }
         }
-        for view in self.manager.units() {
-            let name = &view.unit.name;
-            if view.job.is_some() != with_jobs.contains(name) {
-                self.fail(&format!("{name} and the queue do not agree about its job"));
-            }
-            if is_at_rest(&view) {
-                self.check_rest(&view);
-            }
-            if is_up(&view) {
-                self.check_bonds(&view);
-            }
-        }
-        if self.shutdowns > 1 {
-            self.fail("the shutdown was performed twice");
-        }
+        Ok(())
     }
 
-    fn check_rest(&self, view: &UnitView) {
+    /// One job a unit; what runs is on its way; what waits waits for somebody, and never in a circle.
+    fn check_jobs(&self, views: &BTreeMap<UnitName, UnitView>) -> Verdict {
+        let mut by_unit: BTreeMap<&UnitName, &JobView> = BTreeMap::new();
+        for job in &self.jobs_before {
+            law(by_unit.insert(&job.unit, job).is_none(), || format!("{} has two jobs", job.unit))?;
+        }
+        for (name, view) in views {
+            let job = by_unit.get(name).map(|job| job.id);
+            law(view.job == job, || format!("{name} and the queue do not agree about its job"))?;
+        }
+        for job in &self.jobs_before {
+            let Some(view) = views.get(&job.unit) else { continue };
+            let reason = job.running || job.waits_for.is_empty();
+            law(!reason || is_passing(view), || {
+                format!(
+                    "the job {} of {} waits for nothing while it is {}",
+                    job.kind.as_str(),
+                    job.unit,
+                    view.sub
+                )
+            })?;
+            let stuck = job.running && job.kind == JobKind::Stop && view.sub == "auto-restart";
+            law(!stuck, || format!("{} is to be stopped and comes back", job.unit))?;
+        }
+        check_circle(&by_unit)
+    }
+
+    fn check_unit(&self, view: &UnitView, views: &BTreeMap<UnitName, UnitView>) -> Verdict {
         let name = &view.unit.name;
-        if view.main.is_some() || view.control.is_some() {
-            self.fail(&format!("{name} is at rest and has processes"));
+        if is_at_rest(view) {
+            self.check_rest(view)?;
+        } else if is_up(view) {
+            self.check_bonds(view)?;
         }
-        let whole = |p: &super::Process| self.runs.get(&p.run).is_some_and(|info| info.whole);
-        if self.processes.values().any(|p| p.unit == *name && p.alive && whole(p)) {
-            self.fail(&format!("{name} is at rest and a process of it lives"));
+        self.check_patience(view)?;
+        let lived_by = self.busy.get(name).filter(|_| view.active == ActiveState::Failed);
+        let hooks = lived_by.filter(|_| !self.manager.is_shutting_down()).map(|unit| &unit.unit.on_failure);
+        for hook in hooks.into_iter().flatten() {
+            let Some(other) = views.get(hook).filter(|other| is_at_rest(other)) else { continue };
+            if other.unit.unit.stop_when_unneeded {
+                continue; // It may be down again by now.
+            }
+            let told = other.job.is_some() || other.failure.is_some() || self.busy.contains_key(hook);
+            law(told || other.result == ServiceResult::StartLimitHit, || {
+                format!("{name} has failed and {hook} was not started")
+            })?;
         }
+        Ok(())
     }
 
-    /// What is bound is up only while what it is bound to is up, or comes up beside it where no order is set, or
-    /// while it goes down. (A bond that a reload brought to a target holds from its next start.)
-    fn check_bonds(&self, view: &UnitView) {
+    fn check_rest(&self, view: &UnitView) -> Verdict {
+        let name = &view.unit.name;
+        law(view.main.is_none() && view.control.is_none(), || {
+            format!("{name} is at rest and has processes")
+        })?;
+        let whole = |p: &super::Process| self.runs.get(&p.run).is_some_and(|info| info.whole);
+        law(!self.processes.values().any(|p| p.unit == *name && p.alive && whole(p)), || {
+            format!("{name} is at rest and a process of it lives")
+        })
+    }
+
+    /// Every wait has an end: a deadline, or a reason that has a name.
+    fn check_patience(&self, view: &UnitView) -> Verdict {
+        let name = &view.unit.name;
+        let waits_for_turn = view.sub == "auto-restart" && view.deadline.is_none();
+        if waits_for_turn {
+            let put_off =
+                self.jobs_before.iter().any(|job| matches!(job.kind, JobKind::Stop | JobKind::Restart));
+            return law(view.job.is_some() || put_off, || format!("{name} is due and nobody restarts it"));
+        }
+        if !is_passing(view) {
+            return Ok(());
+        }
+        let Some(deadline) = view.deadline else {
+            return Err(format!("{name} is {} and would wait for ever", view.sub));
+        };
+        law(deadline <= self.now.monotonic + LONGEST_WAIT, || {
+            format!("{name} is {} and would wait until {deadline:?}", view.sub)
+        })
+    }
+
+    /// What is bound is up only while what it is bound to is up or comes up (`order.rs` knows whether it may come up
+    /// beside it), or while it goes down. A bond that a reload brought to a target holds from its next start.
+    fn check_bonds(&self, view: &UnitView) -> Verdict {
         for other in view.unit.unit.binds_to.iter().filter(|_| view.unit.as_service().is_some()) {
             let Some(other) = self.manager.unit(other) else { continue };
-            let comes =
-                other.active == ActiveState::Activating || (is_at_rest(&other) && other.job.is_some());
-            let comes = comes && !view.unit.implicit_order;
-            if !is_up(&other) && !comes && view.job.is_none() {
-                self.fail(&format!("{} is up, {} is {}", view.unit.name, other.unit.name, other.sub));
-            }
+            let comes = other.active == ActiveState::Activating || other.job.is_some();
+            law(is_up(&other) || comes || view.job.is_some(), || {
+                format!("{} is up, {} is {}", view.unit.name, other.unit.name, other.sub)
+            })?;
         }
+        Ok(())
     }
 
-    /// After a calm time nothing waits without a reason.
-    pub(crate) fn check_settled(&self) {
+    /// After a calm time nothing waits without a reason, and all that should be up is.
+    pub(super) fn check_settled(&mut self) -> Verdict {
         if let Some((request, what)) = self.open.first_key_value() {
-            self.fail(&format!("{request:?} was never answered: {what:?}"));
+            return Err(format!("{request:?} was never answered: {what:?}"));
         }
-        for view in self.manager.units() {
-            let passing = matches!(view.active, ActiveState::Activating | ActiveState::Deactivating);
-            let since = view.state_change.map_or(self.now.realtime, |at| at);
-            // The longest patience of a unit here is 6 s a command.
-            if passing && self.now.realtime - since > Duration::from_secs(15) {
-                self.fail(&format!("{} is still {}", view.unit.name, view.sub));
+        let now: Monotonic = self.now.monotonic;
+        if let Some((unit, since)) = self.since.iter().find(|(_, since)| now - **since > LONGEST_WAIT * 2) {
+            return Err(format!("{unit} is on its way since {since:?}"));
+        }
+        let views: Vec<UnitView> = self.manager.units().collect();
+        let find = |name: &UnitName| views.iter().find(|view| view.unit.name == *name);
+        for view in views.iter().filter(|view| view.active == ActiveState::Active && view.job.is_none()) {
+            for upheld in view.unit.unit.upholds.iter().filter_map(find) {
+                let excused = !is_at_rest(upheld)
+                    || upheld.job.is_some()
+                    || upheld.deadline.is_some()
+                    || upheld.failure.is_some()
+                    || upheld.result == ServiceResult::StartLimitHit
+                    || upheld.unit.load != LoadState::Loaded;
+                law(excused, || format!("{} does not uphold {}", view.unit.name, upheld.unit.name))?;
             }
         }
+        Ok(())
     }
 
     /// After the shutdown nothing lives.
-    pub(crate) fn check_ended(&self) {
-        if self.shutdowns != 1 {
-            self.fail("the shutdown did not come to its end");
-        }
+    pub(super) fn check_ended(&mut self) -> Verdict {
+        law(self.shutdowns == 1, || "the shutdown did not come to its end".to_owned())?;
         if let Some((_, process)) = self.processes.iter().find(|(_, process)| process.alive) {
-            self.fail(&format!("a process of {} outlives the shutdown", process.unit));
+            return Err(format!("a process of {} outlives the shutdown", process.unit));
         }
-        if let Some(request) = self.open.keys().next() {
-            self.fail(&format!("{request:?} was never answered"));
+        law(self.open.is_empty(), || format!("{:?} were never answered", self.open.keys()))
+    }
+}
+
+/// Jobs that wait for each other in a circle would wait for ever.
+fn check_circle(jobs: &BTreeMap<&UnitName, &JobView>) -> Verdict {
+    let mut settled: BTreeSet<&UnitName> = BTreeSet::new();
+    for start in jobs.keys() {
+        let mut path: Vec<(&UnitName, usize)> = vec![(start, 0)];
+        while let Some((unit, next)) = path.pop() {
+            let waits = jobs.get(unit).map_or(&[][..], |job| &job.waits_for);
+            let Some(other) = waits.get(next) else {
+                settled.insert(unit);
+                continue;
+            };
+            path.push((unit, next + 1));
+            law(path.iter().all(|(on_path, _)| *on_path != other), || {
+                format!(
+                    "jobs wait in a circle: {:?}",
+                    path.iter().map(|(u, _)| u.as_str()).collect::<Vec<_>>()
+                )
+            })?;
+            if !settled.contains(other) {
+                path.push((other, 0));
+            }
         }
     }
+    Ok(())
 }

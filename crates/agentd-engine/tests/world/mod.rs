@@ -2,58 +2,38 @@
 //!
 //! The world is a list of things yet to happen; the clock jumps from one to the next. What the manager asks for is
 //! carried out as the kernel would, with delays and in odd orders, and after every step what must always hold is
-//! checked (`invariants.rs`).
+//! checked (`invariants.rs`, `order.rs`). The first thing that does not hold ends the world.
 
 #![allow(clippy::unwrap_used, reason = "a test helper fails the test")]
 
+mod dice;
 mod graph;
 mod invariants;
+mod lines;
+mod order;
+mod people;
 mod process;
+mod shrink;
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentd_engine::{
-    Boottime, Config, Effect, EffectId, Event, InvocationId, JobId, JobKind, JobMode, Manager, Monotonic,
-    Now, Request, RequestId, ShutdownKind,
+    Boottime, Config, Effect, EffectId, Event, ExitStatus, InvocationId, JobId, JobView, Manager, Monotonic,
+    Now, Request, RequestId,
 };
-use agentd_unit::{Realtime, UnitName};
+use agentd_unit::{ExecKind, Realtime, Unit, UnitName};
 
-pub(crate) use process::Program;
-use process::{Process, RunInfo};
+use dice::{Dice, TICK, WORLD};
+use process::{Process, Program, RunInfo};
+pub(crate) use shrink::Cut;
 
-/// Random numbers of the world (SplitMix64), apart from the engine's own.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def0)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `n`.
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
-    }
-
-    /// True once in `n` times.
-    pub(crate) fn once_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.below(from.len() as u64) as usize]
-    }
-}
+/// How many deeds people do in one world.
+const DEEDS: u64 = 60;
 
 /// Something that will happen.
 #[derive(Debug)]
@@ -61,17 +41,20 @@ enum Happening {
     /// An event comes in.
     Event(Event),
     /// A process dies by itself or by a signal.
-    Death(EffectId, agentd_engine::ExitStatus),
+    Death(EffectId, ExitStatus),
     /// A helper that a service left behind dies.
     HelperDeath(InvocationId),
+    /// A process gives a sign of life, if it still lives.
+    Beat(EffectId),
     /// Somebody does something.
-    Person,
+    Deed(u64),
 }
 
 pub(crate) struct World {
-    pub(crate) seed: u64,
-    pub(crate) dice: Dice,
-    pub(crate) manager: Manager,
+    seed: u64,
+    /// What is left out of it, to find the least that fails.
+    cut: Cut,
+    manager: Manager,
     now: Now,
     agenda: BTreeMap<(Monotonic, u64), Happening>,
     counter: u64,
@@ -79,33 +62,62 @@ pub(crate) struct World {
     runs: BTreeMap<InvocationId, RunInfo>,
     programs: BTreeMap<UnitName, Program>,
     names: Vec<UnitName>,
+    /// Which version of each unit is loaded.
+    versions: Vec<u64>,
     open: BTreeMap<RequestId, Request>,
     /// The jobs that there were before the present step.
-    jobs_before: BTreeSet<JobId>,
+    jobs_before: Vec<JobView>,
     restarts: BTreeMap<UnitName, Vec<Monotonic>>,
+    /// When the manager heard of the last end of a main process, and the RestartSec of its run.
+    ends: BTreeMap<UnitName, (Monotonic, Duration)>,
     effects_seen: BTreeSet<EffectId>,
     shutdowns: u32,
+    /// Units that were not at rest when the present step began, and what they lived by.
+    busy: BTreeMap<UnitName, Arc<Unit>>,
+    /// Units whose job looks at no dependency.
+    alone: BTreeSet<UnitName>,
+    /// Starts that waited for a unit that did not come up.
+    doomed: BTreeSet<JobId>,
+    /// Units that failed only for another one, and must return with it.
+    returning: BTreeMap<UnitName, UnitName>,
+    /// In calm times: since when a unit is on its way.
+    since: BTreeMap<UnitName, Monotonic>,
     trace: DefaultHasher,
-    pub(crate) lines: Vec<String>,
+    lines: Vec<String>,
     keep_lines: bool,
     is_calm: bool,
+    /// Edges lead anywhere.
+    tangled: bool,
+    /// Answers may come twice.
+    doubles: bool,
+    /// Answers may be lost.
+    loses: bool,
+    /// The first thing that did not hold.
+    broken: Option<String>,
 }
 
 impl World {
-    /// A world of up to `units` units. With `keep_lines` all that happens is kept as text.
-    pub(crate) fn new(seed: u64, units: u64, keep_lines: bool) -> Self {
+    /// A world as the seed has it, but for what is cut. With `keep_lines` all that happens is kept as text.
+    pub(crate) fn new(seed: u64, cut: &Cut, keep_lines: bool) -> Self {
         let now = Now {
             monotonic: Monotonic(Duration::from_secs(50)),
-            boottime: Boottime(Duration::from_secs(80)),
+            boottime: Boottime(Duration::from_secs(8000)),
             realtime: Realtime(1_800_000_000_000_000),
         };
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         let config =
             Config { seed: bytes, shutdown_timeout: Some(Duration::from_secs(600)), ..Config::default() };
+        let mut dice = Dice::of(seed, &[WORLD]);
+        let most = match seed % 200 {
+            7 => 200,
+            n if n % 10 == 0 => 30,
+            _ => 10,
+        };
+        let names = graph::names(2 + dice.below(most - 1));
         let mut world = Self {
             seed,
-            dice: Dice::new(seed),
+            cut: cut.clone(),
             manager: Manager::new(config, now),
             now,
             agenda: BTreeMap::new(),
@@ -113,29 +125,73 @@ impl World {
             processes: BTreeMap::new(),
             runs: BTreeMap::new(),
             programs: BTreeMap::new(),
-            names: Vec::new(),
+            versions: vec![0; names.len()],
+            names,
             open: BTreeMap::new(),
-            jobs_before: BTreeSet::new(),
+            jobs_before: Vec::new(),
             restarts: BTreeMap::new(),
+            ends: BTreeMap::new(),
             effects_seen: BTreeSet::new(),
             shutdowns: 0,
+            busy: BTreeMap::new(),
+            alone: BTreeSet::new(),
+            doomed: BTreeSet::new(),
+            returning: BTreeMap::new(),
+            since: BTreeMap::new(),
             trace: DefaultHasher::new(),
             lines: Vec::new(),
             keep_lines,
             is_calm: false,
+            tangled: dice.once_in(6),
+            doubles: dice.once_in(4),
+            loses: dice.once_in(8),
+            broken: None,
         };
-        let count = 2 + world.dice.below(units - 1);
-        world.names = graph::names(count);
-        world.reload();
-        for _ in 0..3 {
-            world.person();
-        }
+        world.load(0);
+        world.plan_deeds(DEEDS);
         world
     }
 
-    fn reload(&mut self) {
-        let set = graph::random(&mut self.dice, &self.names, &mut self.programs);
-        self.event(Event::UnitsLoaded(set));
+    /// Lives the whole life of a world: deeds, a calm time after them in most, and the end.
+    pub(crate) fn live(seed: u64, cut: &Cut, keep_lines: bool) -> Self {
+        let mut world = Self::new(seed, cut, keep_lines);
+        let hasty = Dice::of(seed, &[WORLD, 1]).once_in(5);
+        world.run_for(Duration::from_secs(if hasty { 10 } else { 25 }));
+        if !hasty {
+            world.calm();
+            world.run_for(Duration::from_secs(150));
+            world.judge(Self::check_settled);
+        }
+        world.shut_down();
+        world.judge(Self::check_ended);
+        world
+    }
+
+    /// What did not hold, if something did not.
+    pub(crate) fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
+    }
+
+    /// All that happened, one line each, if it was kept.
+    pub(crate) fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
+    fn judge(&mut self, law: fn(&mut Self) -> Result<(), String>) {
+        if let Err(what) = law(self) {
+            self.fail(what);
+        }
+    }
+
+    /// The world ends here; only the first reason counts.
+    fn fail(&mut self, what: String) {
+        let at = self.now.monotonic;
+        self.broken.get_or_insert_with(|| format!("{what} (at {at:?})"));
+    }
+
+    /// A unit's number, which names its streams.
+    fn number(&self, unit: &UnitName) -> u64 {
+        self.names.iter().position(|name| name == unit).unwrap_or(self.names.len()) as u64
     }
 
     fn after(&mut self, delay: Duration, happening: Happening) {
@@ -143,13 +199,8 @@ impl World {
         self.agenda.insert((self.now.monotonic + delay, self.counter), happening);
     }
 
-    fn after_millis(&mut self, most: u64, happening: Happening) {
-        let delay = Duration::from_millis(self.dice.below(most + 1));
-        self.after(delay, happening);
-    }
-
     /// The next thing happens; false if there is none.
-    pub(crate) fn step(&mut self) -> bool {
+    fn step(&mut self) -> bool {
         let next = self.agenda.keys().next().copied();
         let tick = self.next_tick();
         match (next, tick) {
@@ -162,7 +213,8 @@ impl World {
             }
             (_, Some(tick)) => {
                 // Sometimes the manager gets late.
-                let late = if self.dice.once_in(20) { self.dice.below(3000) } else { 0 };
+                let mut dice = Dice::of(self.seed, &[TICK, tick.0.as_micros() as u64]);
+                let late = if dice.once_in(20) { dice.below(3000) } else { 0 };
                 self.go_to(tick + Duration::from_millis(late));
                 self.event(Event::Tick);
             }
@@ -191,85 +243,60 @@ impl World {
             Happening::Event(event) => self.event(event),
             Happening::Death(id, status) => self.die(id, status),
             Happening::HelperDeath(run) => self.helper_dies(run),
-            Happening::Person => self.person(),
+            Happening::Beat(id) => self.beat(id),
+            Happening::Deed(n) => self.deed(n),
         }
     }
 
-    /// Somebody does one of the things that people do.
-    pub(crate) fn person(&mut self) {
-        if self.is_calm {
-            return;
+    fn run_for(&mut self, span: Duration) {
+        let end = self.now.monotonic + span;
+        for _ in 0..40_000 {
+            if self.now.monotonic >= end || self.broken.is_some() || !self.step() {
+                return;
+            }
         }
-        let unit = self.dice.pick(&self.names).clone();
-        match self.dice.below(40) {
-            0..12 => self.ask_job(JobKind::Start, unit),
-            12..20 => self.ask_job(JobKind::Stop, unit),
-            20..24 => self.ask_job(JobKind::Restart, unit),
-            24 => self.ask_job(JobKind::TryRestart, unit),
-            25..27 => self.ask_job(JobKind::Reload, unit),
-            27 => self.ask_job(JobKind::ReloadOrRestart, unit),
-            28 => self.ask_job(JobKind::VerifyActive, unit),
-            29 => self.ask(Request::ResetFailed { unit: None }),
-            30 => self.cancel(),
-            31..34 => self.reload(),
-            34..38 => self.kill_somebody(),
-            38 => self.event(Event::ClockChanged),
-            _ => self.event(Event::Tick),
-        }
-        self.after_millis(2000, Happening::Person);
-    }
-
-    fn ask_job(&mut self, kind: JobKind, unit: UnitName) {
-        let modes = [
-            JobMode::Replace,
-            JobMode::Replace,
-            JobMode::Replace,
-            JobMode::Replace,
-            JobMode::Replace,
-            JobMode::Fail,
-            JobMode::Isolate,
-        ];
-        let mode = *self.dice.pick(&modes);
-        let mode = if kind == JobKind::Start || mode != JobMode::Isolate { mode } else { JobMode::Replace };
-        self.ask(Request::Job { kind, unit, mode });
-    }
-
-    fn cancel(&mut self) {
-        let jobs: Vec<JobId> = self.manager.jobs().map(|job| job.id).collect();
-        if !jobs.is_empty() {
-            let job = *self.dice.pick(&jobs);
-            self.ask(Request::Cancel { job });
-        }
-    }
-
-    pub(crate) fn ask(&mut self, request: Request) {
-        self.counter += 1;
-        let id = RequestId(self.counter);
-        if matches!(request, Request::Job { .. } | Request::ResetFailed { .. }) {
-            self.restarts.clear(); // A person's start clears the counts of whatever it starts.
-        }
-        self.open.insert(id, request.clone());
-        self.event(Event::Request { id, request });
+        self.fail("the world never comes to rest".to_owned());
     }
 
     /// Hands an event over, does what is asked for, and checks what must hold.
     fn event(&mut self, event: Event) {
-        if self.keep_lines {
-            self.lines.push(format!("{:?} <- {event:?}", self.now.monotonic));
-            if std::env::var_os("AGENTD_ALOUD").is_some() {
-                println!("{}", self.lines[self.lines.len() - 1]);
-            }
+        if self.broken.is_some() {
+            return;
         }
-        self.jobs_before = self.manager.jobs().map(|job| job.id).collect();
+        if self.keep_lines {
+            self.lines.push(format!("{:?} <- {}", self.now.monotonic, lines::event(&event)));
+        }
+        self.hear(&event);
         let mut effects = Vec::new();
-        self.manager.handle(event, self.now, &mut effects);
+        let (manager, now) = (&mut self.manager, self.now);
+        let handled = catch_unwind(AssertUnwindSafe(|| manager.handle(event, now, &mut effects)));
+        if handled.is_err() {
+            self.fail("the engine panicked".to_owned());
+            return;
+        }
         for effect in effects {
             if self.keep_lines {
-                self.lines.push(format!("    -> {effect:?}"));
+                self.lines.push(format!("    -> {}", lines::effect(&effect)));
             }
             self.perform(effect);
         }
-        self.check();
+        let jobs: Vec<JobView> = self.manager.jobs().collect();
+        if self.keep_lines && jobs != self.jobs_before {
+            self.lines.push(format!("    jobs: {}", lines::jobs(&jobs)));
+        }
+        self.jobs_before = jobs;
+        self.judge(Self::check);
+    }
+
+    /// What the world itself keeps of an event.
+    fn hear(&mut self, event: &Event) {
+        let Event::Exited { id, run, .. } = event else { return };
+        let Some(process) = self.processes.get_mut(id).filter(|process| !process.heard) else { return };
+        process.heard = true;
+        let Some(info) = self.runs.get(run).filter(|info| info.whole) else { return };
+        if process.kind == ExecKind::Start {
+            self.ends.insert(process.unit.clone(), (self.now.monotonic, info.restart_sec));
+        }
     }
 
     fn perform(&mut self, effect: Effect) {
@@ -309,45 +336,5 @@ impl World {
     /// A number that two runs have in common only if every effect was the same.
     pub(crate) fn fingerprint(&self) -> u64 {
         self.trace.finish()
-    }
-
-    /// From now on programs behave and people rest.
-    pub(crate) fn calm(&mut self) {
-        self.is_calm = true;
-        for program in self.programs.values_mut() {
-            program.calm();
-        }
-    }
-
-    pub(crate) fn run_for(&mut self, span: Duration) {
-        let end = self.now.monotonic + span;
-        for _ in 0..20_000 {
-            if self.now.monotonic >= end || !self.step() {
-                return;
-            }
-        }
-        self.fail("the world never comes to rest");
-    }
-
-    pub(crate) fn shut_down(&mut self) {
-        self.ask(Request::Shutdown { kind: ShutdownKind::Poweroff });
-        if self.dice.once_in(4) {
-            self.ask(Request::Shutdown { kind: ShutdownKind::Reboot });
-        }
-        for _ in 0..20_000 {
-            if self.shutdowns > 0 || !self.step() {
-                break;
-            }
-        }
-    }
-
-    fn fail(&self, what: &str) -> ! {
-        for line in self.lines.iter().rev().take(400).rev() {
-            println!("{line}");
-        }
-        for job in self.manager.jobs() {
-            println!("{job:?}");
-        }
-        panic!("seed {}: {what} (at {:?})", self.seed, self.now.monotonic);
     }
 }

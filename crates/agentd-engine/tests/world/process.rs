@@ -1,51 +1,92 @@
-//! Fake processes: what programs do when they are run, signalled and killed.
+//! Fake processes: what programs do when they are run, signalled and killed, and what the manager hears of it.
 
 use std::time::Duration;
 
 use agentd_engine::{
-    EffectId, Event, ExitStatus, InvocationId, KillTarget, Notification, Sender, Spawn, SpawnFailure,
-    SpawnFailureKind,
+    EffectId, Event, ExitStatus, InvocationId, KillTarget, Monotonic, Notification, Sender, Spawn,
+    SpawnFailure, SpawnFailureKind,
 };
 use agentd_unit::{ExecKind, KillMode, ServiceType, Signal, UnitName};
 
-use super::{Dice, Happening, World};
+use super::dice::{Dice, PROCESS, PROGRAM, RUN};
+use super::{Happening, World};
 
 /// What the program of a unit is like.
 #[derive(Debug, Clone)]
-pub(crate) struct Program {
+pub(super) struct Program {
     /// How many more times it goes wrong; then it behaves.
-    pub(crate) mischief: u64,
+    mischief: u64,
     /// Does not end on SIGTERM.
-    pub(crate) stubborn: bool,
+    stubborn: bool,
     /// Leaves a helper behind.
-    pub(crate) forks: bool,
-    /// Ends by itself after this many milliseconds, as a oneshot does.
-    pub(crate) lasts: Option<u64>,
+    forks: bool,
+    /// How often it was run.
+    spawns: u64,
 }
 
 impl Program {
-    pub(crate) fn random(dice: &mut Dice) -> Self {
+    fn of(seed: u64, unit: u64) -> Self {
+        let mut dice = Dice::of(seed, &[PROGRAM, unit]);
         Self {
             mischief: if dice.once_in(2) { dice.below(8) } else { 0 },
             stubborn: dice.once_in(6),
             forks: dice.once_in(4),
-            lasts: None,
+            spawns: 0,
         }
     }
-
-    pub(crate) fn calm(&mut self) {
-        self.mischief = 0;
-    }
 }
+
+/// What goes wrong with one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mischief {
+    Nothing,
+    /// It is not executed at all.
+    Refused,
+    Stubborn,
+    /// It ends with a code that is a failure.
+    Fails,
+    /// Somebody kills it, perhaps the kernel for want of memory.
+    Killed,
+    /// It never says that it is ready; a command never ends.
+    Hangs,
+    /// It says that it is ready when patience may be over.
+    Late,
+    /// It says that it reloads, and is ready a second time late or never.
+    Reloads,
+    /// It says that it stops, and does not.
+    Stops,
+    /// It asks for more time.
+    Extends,
+    /// It gives no sign of life any more.
+    Silent,
+}
+
+const MISCHIEF: [Mischief; 10] = [
+    Mischief::Refused,
+    Mischief::Stubborn,
+    Mischief::Fails,
+    Mischief::Killed,
+    Mischief::Hangs,
+    Mischief::Late,
+    Mischief::Reloads,
+    Mischief::Stops,
+    Mischief::Extends,
+    Mischief::Silent,
+];
 
 pub(super) struct Process {
     pub(super) run: InvocationId,
     pub(super) unit: UnitName,
     pub(super) kind: ExecKind,
     pub(super) alive: bool,
+    /// The manager has heard of its end.
+    pub(super) heard: bool,
     stubborn: bool,
+    /// Between two signs of life.
+    beat: Option<Duration>,
     /// When the manager will have heard that it is there.
-    told_at: Duration,
+    told_at: Monotonic,
+    dice: Dice,
 }
 
 pub(super) struct RunInfo {
@@ -55,108 +96,206 @@ pub(super) struct RunInfo {
     pub(super) released: bool,
     /// Its KillMode lets no process live on.
     pub(super) whole: bool,
+    /// Its RestartSec.
+    pub(super) restart_sec: Duration,
+    dice: Dice,
+}
+
+fn ready() -> Notification {
+    Notification { ready: true, ..Notification::default() }
 }
 
 impl World {
     pub(super) fn spawn(&mut self, spawn: Spawn) {
         if !self.effects_seen.insert(spawn.id) {
-            self.fail("an effect id was used twice");
+            self.fail("an effect id was used twice".to_owned());
         }
-        self.check_spawn(&spawn);
+        if let Err(what) = self.check_spawn(&spawn) {
+            self.fail(what);
+        }
         let unit = spawn.unit.name.clone();
-        let mode = spawn.unit.as_service().map(|body| body.service.kill_mode);
-        let whole = matches!(mode, Some(KillMode::ControlGroup | KillMode::Mixed));
-        let info = RunInfo { unit: unit.clone(), helpers: 0, awaiting: None, released: false, whole };
-        self.runs.entry(spawn.run).or_insert(info);
-        let mut program =
-            self.programs.get(&unit).cloned().unwrap_or_else(|| Program::random(&mut self.dice));
-        let service_type = spawn.unit.as_service().map(|body| body.service.service_type);
-        let oneshot = service_type == Some(ServiceType::Oneshot);
-        program.lasts = oneshot.then(|| program.lasts.unwrap_or(200));
-        let wrong = program.mischief > 0 && self.dice.once_in(2);
-        if wrong {
-            program.mischief -= 1;
-        }
-        self.programs.insert(unit.clone(), program.clone());
-        let delay = if self.dice.once_in(3) { self.dice.below(40) } else { 0 };
-        let mischief = if wrong { self.dice.below(5) } else { 9 };
-        if mischief == 0 {
-            self.refuse(&spawn, delay);
+        let number = self.number(&unit);
+        self.begin_run(&spawn, number);
+        let seed = self.seed;
+        let program = self.programs.entry(unit.clone()).or_insert_with(|| Program::of(seed, number));
+        program.spawns += 1;
+        let mut dice = Dice::of(seed, &[PROCESS, number, program.spawns]);
+        let wrong = program.mischief > 0 && dice.once_in(2) && !self.is_calm;
+        program.mischief -= u64::from(wrong);
+        let mischief = if wrong { *dice.pick(&MISCHIEF) } else { Mischief::Nothing };
+        let program = program.clone();
+        let delay = Duration::from_millis(if dice.once_in(3) { dice.below(40) } else { 0 });
+        if mischief == Mischief::Refused {
+            self.refuse(&spawn, delay, &mut dice);
             return;
         }
-        let told_at = self.now.monotonic.0 + Duration::from_millis(delay);
-        let stubborn = program.stubborn || mischief == 1;
-        let process = Process { run: spawn.run, unit, kind: spawn.kind, alive: true, stubborn, told_at };
-        self.processes.insert(spawn.id, process);
-        let pid = Ok(1000 + self.processes.len() as u32);
-        let event = Event::Spawned { id: spawn.id, run: spawn.run, result: pid };
-        self.after(Duration::from_millis(delay), Happening::Event(event));
-        if program.forks && spawn.kind == ExecKind::Start {
-            self.runs.get_mut(&spawn.run).unwrap().helpers += 1;
+        let service = spawn.unit.as_service().map(|body| &body.service);
+        let main = spawn.kind == ExecKind::Start;
+        let beat = service.and_then(|s| s.watchdog).filter(|_| main && mischief != Mischief::Silent);
+        let mut process = Process {
+            run: spawn.run,
+            unit,
+            kind: spawn.kind,
+            alive: true,
+            heard: false,
+            stubborn: program.stubborn || mischief == Mischief::Stubborn,
+            beat: beat.map(|span| span / 2),
+            told_at: self.now.monotonic + delay,
+            dice,
+        };
+        if program.forks && main {
+            self.run_info(spawn.run, |info| info.helpers += 1);
         }
-        self.live(&spawn, &program, mischief, delay);
+        let pid = Ok(1000 + self.effects_seen.len() as u32);
+        let event = Event::Spawned { id: spawn.id, run: spawn.run, result: pid };
+        self.tell(event, delay, &mut process.dice);
+        self.act(&spawn, mischief, delay, &mut process);
+        self.processes.insert(spawn.id, process);
     }
 
-    fn refuse(&mut self, spawn: &Spawn, delay: u64) {
+    fn begin_run(&mut self, spawn: &Spawn, unit: u64) {
+        let service = spawn.unit.as_service().map(|body| &body.service);
+        let mode = service.map_or_else(KillMode::default, |service| service.kill_mode);
+        let restart_sec = service.map_or(Duration::ZERO, |service| service.restart_sec);
+        let dice = Dice::of(self.seed, &[RUN, unit, self.runs.len() as u64]);
+        self.runs.entry(spawn.run).or_insert_with(|| RunInfo {
+            unit: spawn.unit.name.clone(),
+            helpers: 0,
+            awaiting: None,
+            released: false,
+            whole: matches!(mode, KillMode::ControlGroup | KillMode::Mixed),
+            restart_sec,
+            dice,
+        });
+    }
+
+    fn run_info(&mut self, run: InvocationId, change: impl FnOnce(&mut RunInfo)) {
+        if let Some(info) = self.runs.get_mut(&run) {
+            change(info);
+        }
+    }
+
+    /// An answer comes; in some worlds it comes twice, in some it is lost.
+    fn tell(&mut self, event: Event, delay: Duration, dice: &mut Dice) {
+        if self.loses && dice.once_in(25) && !self.is_calm {
+            return;
+        }
+        if self.doubles && dice.once_in(10) {
+            let later = delay + Duration::from_millis(dice.below(60));
+            self.after(later, Happening::Event(event.clone()));
+        }
+        self.after(delay, Happening::Event(event));
+    }
+
+    fn refuse(&mut self, spawn: &Spawn, delay: Duration, dice: &mut Dice) {
         let kinds = [
             SpawnFailureKind::Step { exit_status: 203 },
             SpawnFailureKind::Resources,
             SpawnFailureKind::Trust,
         ];
-        let kind = *self.dice.pick(&kinds);
-        let failure = SpawnFailure { kind, message: "not executed".to_owned() };
+        let failure = SpawnFailure { kind: *dice.pick(&kinds), message: "not executed".to_owned() };
         let event = Event::Spawned { id: spawn.id, run: spawn.run, result: Err(failure) };
-        self.after(Duration::from_millis(delay), Happening::Event(event));
+        self.tell(event, delay, dice);
     }
 
     /// What the process will do of itself.
-    fn live(&mut self, spawn: &Spawn, program: &Program, mischief: u64, delay: u64) {
-        if spawn.kind != ExecKind::Start || program.lasts.is_some() {
-            let code = u8::from(mischief == 2);
-            let span = if mischief == 3 {
-                100_000
-            } else {
-                delay + self.dice.below(program.lasts.unwrap_or(50) + 1)
-            };
-            self.after(Duration::from_millis(span), Happening::Death(spawn.id, ExitStatus::Exited(code)));
+    fn act(&mut self, spawn: &Spawn, mischief: Mischief, delay: Duration, process: &mut Process) {
+        let oneshot =
+            spawn.unit.as_service().is_some_and(|body| body.service.service_type == ServiceType::Oneshot);
+        let main = spawn.kind == ExecKind::Start;
+        if !main || oneshot {
+            let code = u8::from(mischief == Mischief::Fails);
+            let lasts = process.dice.below(if main { 500 } else { 50 });
+            let span = if mischief == Mischief::Hangs { 100_000 } else { lasts };
+            let death = Happening::Death(spawn.id, ExitStatus::Exited(code));
+            self.after(delay + Duration::from_millis(span), death);
             return;
         }
-        if mischief == 2 || mischief == 3 {
-            let status = if mischief == 2 { ExitStatus::Exited(3) } else { ExitStatus::Killed(Signal::KILL) };
-            let span = Duration::from_millis(delay + self.dice.below(3000));
+        let dice = &mut process.dice;
+        if matches!(mischief, Mischief::Fails | Mischief::Killed) {
+            let fails = mischief == Mischief::Fails;
+            let status = if fails { ExitStatus::Exited(3) } else { ExitStatus::Killed(Signal::KILL) };
+            let span = delay + Duration::from_millis(dice.below(3000));
+            let oom = !fails && dice.once_in(2);
             self.after(span, Happening::Death(spawn.id, status));
-            if self.dice.once_in(2) {
+            if oom {
                 self.after(span, Happening::Event(Event::OomKilled { run: spawn.run }));
             }
         }
-        if mischief != 4 {
-            // 4 never says that it is ready.
-            let (run, sender) = (spawn.run, Sender::Process(spawn.id));
-            let notification = Notification { ready: true, ..Notification::default() };
-            let event = Event::Notified { run, sender, notification };
-            let span = Duration::from_millis(delay + self.dice.below(200));
-            self.after(span, Happening::Event(event));
+        if mischief != Mischief::Hangs {
+            let late = if mischief == Mischief::Late { 6_000 } else { 200 };
+            let span = delay + Duration::from_millis(process.dice.below(late));
+            self.say(spawn, span, ready());
+            if process.dice.once_in(6) {
+                let again = span + Duration::from_millis(process.dice.below(1000));
+                self.say(spawn, again, ready());
+            }
+            self.misbehave(spawn, mischief, span, process);
+        }
+        if let Some(beat) = process.beat {
+            self.after(beat, Happening::Beat(spawn.id));
+        }
+    }
+
+    /// What a process says that is up, besides that it is ready.
+    fn misbehave(&mut self, spawn: &Spawn, mischief: Mischief, span: Duration, process: &mut Process) {
+        let dice = &mut process.dice;
+        let at = span + Duration::from_millis(dice.below(2000));
+        match mischief {
+            Mischief::Reloads => {
+                self.say(spawn, at, Notification { reloading: true, ..Notification::default() });
+                if dice.once_in(2) {
+                    self.say(spawn, at + Duration::from_millis(dice.below(6000)), ready());
+                }
+            }
+            Mischief::Stops => {
+                self.say(spawn, at, Notification { stopping: true, ..Notification::default() });
+            }
+            Mischief::Extends => {
+                let extend_timeout = Some(Duration::from_millis(dice.below(4000)));
+                let at = Duration::from_millis(dice.below(2000));
+                self.say(spawn, at, Notification { extend_timeout, ..Notification::default() });
+            }
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, spawn: &Spawn, delay: Duration, notification: Notification) {
+        let (run, sender) = (spawn.run, Sender::Process(spawn.id));
+        self.after(delay, Happening::Event(Event::Notified { run, sender, notification }));
+    }
+
+    /// A sign of life.
+    pub(super) fn beat(&mut self, id: EffectId) {
+        let Some(process) = self.processes.get(&id).filter(|process| process.alive) else { return };
+        let (run, beat) = (process.run, process.beat);
+        let notification = Notification { alive: true, ..Notification::default() };
+        self.event(Event::Notified { run, sender: Sender::Process(id), notification });
+        if let Some(beat) = beat {
+            self.after(beat, Happening::Beat(id));
         }
     }
 
     pub(super) fn die(&mut self, id: EffectId, status: ExitStatus) {
-        let now = self.now.monotonic.0;
-        let Some(process) = self.processes.get_mut(&id).filter(|process| process.alive) else { return };
-        process.alive = false;
-        let (run, wait) = (process.run, process.told_at.saturating_sub(now));
-        let delay = wait + Duration::from_millis(self.dice.below(10));
-        self.after(delay, Happening::Event(Event::Exited { id, run, status }));
+        let now = self.now.monotonic;
+        let Some(mut process) = self.processes.remove(&id) else { return };
+        let run = process.run;
+        if process.alive {
+            process.alive = false;
+            let delay = (process.told_at - now) + Duration::from_millis(process.dice.below(10));
+            let mut dice = process.dice.clone();
+            self.tell(Event::Exited { id, run, status }, delay, &mut dice);
+        }
+        self.processes.insert(id, process);
         self.tell_if_empty(run);
     }
 
     pub(super) fn helper_dies(&mut self, run: InvocationId) {
-        if let Some(info) = self.runs.get_mut(&run) {
-            info.helpers = 0;
-        }
+        self.run_info(run, |info| info.helpers = 0);
         self.tell_if_empty(run);
     }
 
-    fn is_empty(&self, run: InvocationId) -> bool {
+    pub(super) fn is_empty(&self, run: InvocationId) -> bool {
         let helpers = self.runs.get(&run).map_or(0, |info| info.helpers);
         helpers == 0 && !self.processes.values().any(|process| process.run == run && process.alive)
     }
@@ -166,78 +305,69 @@ impl World {
         if !self.is_empty(run) {
             return;
         }
-        if let Some(id) = self.runs.get_mut(&run).and_then(|info| info.awaiting.take()) {
-            self.after_millis(10, Happening::Event(Event::Emptied { id, run }));
-        }
+        let Some(info) = self.runs.get_mut(&run) else { return };
+        let Some(id) = info.awaiting.take() else { return };
+        let delay = Duration::from_millis(info.dice.below(10));
+        let mut dice = info.dice.clone();
+        self.tell(Event::Emptied { id, run }, delay, &mut dice);
     }
 
     pub(super) fn await_empty(&mut self, id: EffectId, run: InvocationId) {
         if !self.effects_seen.insert(id) {
-            self.fail("an effect id was used twice");
+            self.fail("an effect id was used twice".to_owned());
         }
         self.must_not_be_released(run);
-        if let Some(info) = self.runs.get_mut(&run) {
-            info.awaiting = Some(id);
-        }
+        self.run_info(run, |info| info.awaiting = Some(id));
         self.tell_if_empty(run);
     }
 
     pub(super) fn kill(&mut self, run: InvocationId, target: KillTarget, signal: Signal) {
         self.must_not_be_released(run);
-        let targets: Vec<(EffectId, bool)> = self
-            .processes
-            .iter()
-            .filter(|(id, process)| {
-                process.alive
-                    && process.run == run
-                    && (target == KillTarget::All || target == KillTarget::Process(**id))
-            })
-            .map(|(id, process)| (*id, process.stubborn))
-            .collect();
-        for (id, stubborn) in targets {
-            if signal == Signal::KILL || !stubborn {
-                let clean = self.dice.once_in(2) && signal != Signal::KILL;
+        let hit = |id: EffectId| target == KillTarget::All || target == KillTarget::Process(id);
+        let mut deaths = Vec::new();
+        for (id, process) in &mut self.processes {
+            if process.alive
+                && process.run == run
+                && hit(*id)
+                && (signal == Signal::KILL || !process.stubborn)
+            {
+                let clean = signal != Signal::KILL && process.dice.once_in(2);
                 let status = if clean { ExitStatus::Exited(0) } else { ExitStatus::Killed(signal) };
-                self.after_millis(300, Happening::Death(id, status));
+                deaths.push((process.dice.below(300), *id, status));
             }
         }
-        if target == KillTarget::All && self.dice.once_in(2) {
-            self.after_millis(300, Happening::HelperDeath(run));
+        for (delay, id, status) in deaths {
+            self.after(Duration::from_millis(delay), Happening::Death(id, status));
+        }
+        let info = self.runs.get_mut(&run).filter(|_| target == KillTarget::All);
+        let Some(dice) = info.map(|info| &mut info.dice) else { return };
+        if dice.once_in(2) {
+            let delay = Duration::from_millis(dice.below(300));
+            self.after(delay, Happening::HelperDeath(run));
         }
     }
 
     pub(super) fn kill_all(&mut self, run: InvocationId) {
         self.must_not_be_released(run);
-        let targets: Vec<EffectId> = self
-            .processes
-            .iter()
-            .filter(|(_, process)| process.alive && process.run == run)
-            .map(|(id, _)| *id)
-            .collect();
-        for id in targets {
-            self.after_millis(20, Happening::Death(id, ExitStatus::Killed(Signal::KILL)));
+        let mut deaths = Vec::new();
+        for (id, process) in self.processes.iter_mut().filter(|(_, p)| p.alive && p.run == run) {
+            deaths.push((process.dice.below(20), *id));
         }
-        self.after_millis(20, Happening::HelperDeath(run));
-    }
-
-    /// Somebody outside kills a process.
-    pub(super) fn kill_somebody(&mut self) {
-        let alive: Vec<EffectId> =
-            self.processes.iter().filter(|(_, process)| process.alive).map(|(id, _)| *id).collect();
-        if !alive.is_empty() {
-            let id = *self.dice.pick(&alive);
-            self.die(id, ExitStatus::Killed(Signal::KILL));
+        for (delay, id) in deaths {
+            let death = Happening::Death(id, ExitStatus::Killed(Signal::KILL));
+            self.after(Duration::from_millis(delay), death);
         }
+        let Some(info) = self.runs.get_mut(&run) else { return };
+        let delay = Duration::from_millis(info.dice.below(20));
+        self.after(delay, Happening::HelperDeath(run));
     }
 
     pub(super) fn release(&mut self, run: InvocationId) {
         self.must_not_be_released(run);
         if !self.is_empty(run) {
-            self.fail("a run was released while it still lives");
+            self.fail("a run was released while it still lives".to_owned());
         }
-        if let Some(info) = self.runs.get_mut(&run) {
-            info.released = true;
-        }
+        self.run_info(run, |info| info.released = true);
         self.processes.retain(|_, process| process.run != run);
     }
 }

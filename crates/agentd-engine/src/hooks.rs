@@ -1,0 +1,50 @@
+//! What the end of a unit starts: OnFailure and OnSuccess, once for each end.
+
+use crate::effect::Monitor;
+use crate::graph::{Relation, UnitId};
+use crate::manager::Manager;
+use crate::out::Out;
+use crate::state::{ActiveState, ServiceResult};
+
+/// The units to start, and what they are told of the one that has ended.
+#[derive(Debug, Default)]
+pub(crate) struct Hooks {
+    units: Vec<UnitId>,
+    monitor: Option<Monitor>,
+}
+
+impl Manager {
+    /// What the step of a unit from one state to another starts, by the definition that it has lived by.
+    pub(crate) fn hooks_of_end(&self, unit: UnitId, old: ActiveState, new: ActiveState) -> Hooks {
+        let was_at_rest = matches!(old, ActiveState::Inactive | ActiveState::Failed);
+        let Some(entry) = self.entry(unit) else { return Hooks::default() };
+        let relation = match new {
+            // Also where it never began: started too often, or part of a cycle.
+            ActiveState::Failed if old != new => Relation::ON_FAILURE,
+            ActiveState::Inactive if !was_at_rest && entry.result() == ServiceResult::Success => {
+                Relation::ON_SUCCESS
+            }
+            _ => return Hooks::default(),
+        };
+        let monitor = entry.service().and_then(|service| {
+            let facts = &service.facts;
+            Some(Monitor {
+                unit: entry.unit.name.clone(),
+                run: facts.last_run?,
+                result: facts.result,
+                exit_status: facts.last_status,
+                restarts: facts.restarts.count,
+            })
+        });
+        Hooks { units: self.graph.related(unit, relation).collect(), monitor }
+    }
+
+    pub(crate) fn start_hooks(&mut self, hooks: Hooks, out: &mut Out<'_>) {
+        for unit in hooks.units {
+            if let Some(entry) = self.entry_mut(unit) {
+                entry.monitor.clone_from(&hooks.monitor);
+            }
+            self.start_by_manager(unit, out);
+        }
+    }
+}

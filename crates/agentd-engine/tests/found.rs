@@ -1,0 +1,170 @@
+//! What the simulation has found, each fault by the least that shows it.
+
+#![forbid(unsafe_code)]
+
+mod desk;
+
+use agentd_engine::{Event, JobKind, JobMode, JobResult, Request};
+use agentd_unit::{LoadState, Restart, Unit};
+use desk::*;
+
+fn plain(own: &str) -> Unit {
+    unit(own, |_| {})
+}
+
+#[test]
+fn others_wait_for_a_job_that_itself_waits_for_nobody() {
+    let after = unit("b.service", |u| u.unit.after.extend([name("a.service")]));
+    let mut desk = Desk::new([plain("a.service"), after, plain("c.service")]);
+    desk.job(JobKind::Start, "a.service", JobMode::IgnoreDependencies);
+    let start = desk.start("b.service");
+    assert_eq!(desk.spawned_since(), ["a ExecStart 0"]);
+    desk.up("a.service");
+    desk.up("b.service");
+    assert_eq!(desk.result(start), Some(JobResult::Done));
+}
+
+#[test]
+fn a_start_that_waits_goes_by_the_definition_that_comes_meanwhile() {
+    let old = [plain("a.service"), plain("b.service")];
+    let mut desk = Desk::new(old);
+    desk.run("a.service");
+    desk.run("b.service");
+    desk.stop("a.service");
+    let start = desk.start("a.service");
+    desk.load([unit("a.service", |u| u.unit.conflicts.extend([name("b.service")])), plain("b.service")]);
+    desk.news();
+    desk.die("a.service", TERMINATED);
+    assert_eq!(desk.spawned_since(), Vec::<String>::new(), "b is stopped first");
+    desk.die("b.service", TERMINATED);
+    desk.up("a.service");
+    assert_eq!(desk.result(start), Some(JobResult::Done));
+}
+
+#[test]
+fn a_load_that_makes_an_active_unit_uphold_another_starts_that() {
+    let mut desk = Desk::new([plain("a.target"), plain("b.service")]);
+    desk.start("a.target");
+    desk.load([unit("a.target", |u| u.unit.upholds.extend([name("b.service")])), plain("b.service")]);
+    desk.advance(secs(1));
+    assert_eq!(desk.spawns("b.service").len(), 1);
+}
+
+#[test]
+fn looks_and_reloads_wait_in_no_circle() {
+    let tangled = unit("a.service", |u| u.unit.wants.extend([name("b.service")]));
+    let other = unit("b.service", |u| u.unit.after.extend([name("a.service")]));
+    let mut desk = Desk::new([tangled, other, plain("c.service")]);
+    desk.job(JobKind::Start, "b.service", JobMode::Replace);
+    let look = desk.job(JobKind::VerifyActive, "a.service", JobMode::Replace);
+    desk.up("b.service");
+    assert_eq!(desk.result(look), Some(JobResult::Failed));
+    assert_eq!(desk.manager.jobs().count(), 0);
+}
+
+#[test]
+fn an_alarm_of_a_target_is_taken_back_with_its_reason() {
+    let upholder = unit("a.service", |u| u.unit.upholds.extend([name("b.target")]));
+    let mut desk = Desk::new([upholder, unit("b.target", |u| u.unit.part_of.extend([name("a.service")]))]);
+    desk.run("a.service");
+    desk.stop("b.target");
+    desk.start("b.target");
+    desk.stop("a.service");
+    desk.skip(secs(1));
+    desk.event(Event::Tick);
+    let due = desk.manager.deadlines().monotonic.is_some_and(|at| at <= desk.now.monotonic);
+    assert!(!due, "it would ring for ever");
+}
+
+#[test]
+fn what_never_began_for_its_start_limit_runs_its_on_failure() {
+    let a = unit("a.target", |u| u.unit.upholds.extend([name("c.service")]));
+    let c = unit("c.service", |u| {
+        u.unit.start_limit_burst = 1;
+        u.unit.on_failure.extend([name("b.service")]);
+    });
+    let mut desk = Desk::new([a, c, plain("b.service")]);
+    desk.start("a.target");
+    for _ in 0..2 {
+        desk.up("c.service");
+        desk.die("c.service", CLEAN);
+        desk.advance(secs(1));
+    }
+    assert_eq!(desk.sub("c.service"), "failed");
+    assert_eq!(desk.spawns("b.service").len(), 1);
+}
+
+#[test]
+fn a_restart_that_is_canceled_takes_the_restart_that_is_due_with_it() {
+    let a = unit("a.service", |u| section(u).restart = Restart::Always);
+    let b = unit("b.service", |u| u.unit.after.extend([name("a.service")]));
+    let mut desk = Desk::new([a, b]);
+    desk.run("a.service");
+    desk.run("b.service");
+    desk.stop("b.service");
+    desk.restart("a.service");
+    desk.die("a.service", DIRTY);
+    desk.advance(secs(1));
+    assert_eq!(desk.sub("a.service"), "auto-restart", "it waits for the stop of b");
+    let job = desk.view("a.service").job.unwrap();
+    desk.request(Request::Cancel { job });
+    assert_eq!(desk.sub("a.service"), "dead");
+}
+
+#[test]
+fn a_unit_that_is_up_without_its_bond_goes_down_when_its_job_ends() {
+    let masked = unit("b.service", |u| u.load = LoadState::Masked);
+    let a = unit("a.service", |u| u.unit.binds_to.extend([name("b.service")]));
+    let mut desk = Desk::new([a, masked]);
+    desk.job(JobKind::Start, "a.service", JobMode::IgnoreDependencies);
+    desk.up("a.service");
+    desk.die("a.service", TERMINATED);
+    assert_eq!(desk.sub("a.service"), "dead");
+}
+
+#[test]
+fn on_failure_of_a_restart_goes_by_the_definition_that_failed() {
+    let old = unit("a.service", |u| {
+        u.unit.on_failure.extend([name("b.service")]);
+        section(u).timeout_stop = Some(secs(1));
+    });
+    let mut desk = Desk::new([old, plain("b.service")]);
+    desk.run("a.service");
+    desk.load([plain("a.service"), plain("b.service")]);
+    desk.restart("a.service");
+    desk.advance(secs(1));
+    desk.die("a.service", KILLED);
+    assert_eq!(desk.spawns("b.service").len(), 1);
+}
+
+#[test]
+fn restarts_that_follow_from_one_wait_in_no_circle() {
+    let a = plain("a.service");
+    let b = unit("b.service", |u| {
+        u.unit.part_of.extend([name("a.service")]);
+        u.unit.wants.extend([name("c.service")]);
+    });
+    let c = unit("c.service", |u| {
+        u.unit.part_of.extend([name("a.service")]);
+        u.unit.wants.extend([name("b.service")]);
+    });
+    let mut desk = Desk::new([a, b, c]);
+    desk.run("a.service");
+    desk.start("b.service");
+    desk.up("b.service");
+    desk.up("c.service");
+    desk.restart("a.service");
+    for unit in ["b.service", "c.service", "a.service"] {
+        if desk.sub(unit) != "dead" {
+            desk.die(unit, TERMINATED);
+        }
+    }
+    for _ in 0..3 {
+        for unit in ["a.service", "b.service", "c.service"] {
+            if desk.sub(unit) == "start" {
+                desk.up(unit);
+            }
+        }
+    }
+    assert_eq!(desk.manager.jobs().count(), 0);
+}

@@ -1,0 +1,258 @@
+//! The planted faults: each is one change of the engine's code that somebody could make by mistake.
+
+use crate::error::{Error, Result};
+
+/// One fault.
+#[derive(Debug)]
+pub(crate) struct Mutant {
+    /// Its name, as docs/simulation.md has it.
+    pub(crate) name: &'static str,
+    /// What is wrong with it.
+    pub(crate) what: &'static str,
+    /// The file, below the engine's `src`.
+    pub(crate) file: &'static str,
+    /// A text that stands there once,
+    pub(crate) sound: &'static str,
+    /// and what stands in its place.
+    pub(crate) faulty: &'static str,
+}
+
+impl Mutant {
+    /// The text of the file with the fault in it.
+    ///
+    /// # Errors
+    /// What it replaces is not there, or not once: the engine has changed, and the mutant must follow.
+    pub(crate) fn plant(&self, text: &str) -> Result<String> {
+        match text.matches(self.sound).count() {
+            1 => Ok(text.replacen(self.sound, self.faulty, 1)),
+            count => Err(Error::new(format!("its text stands {count} times in {}", self.file))),
+        }
+    }
+}
+
+const fn mutant(
+    name: &'static str,
+    what: &'static str,
+    file: &'static str,
+    sound: &'static str,
+    faulty: &'static str,
+) -> Mutant {
+    Mutant { name, what, file, sound, faulty }
+}
+
+/// All of them.
+pub(crate) const PLANTED: &[Mutant] = &[
+    mutant(
+        "lives-overlap",
+        "a new life does not wait until what KillMode left of the last one is dead",
+        "service/rise.rs",
+        "let Some(leftover) = facts.leftover else",
+        "let Some(leftover) = facts.leftover.filter(|_| false) else",
+    ),
+    mutant(
+        "stop-is-not-asked",
+        "a stop that somebody asked for is followed by a restart",
+        "service/fall.rs",
+        "    if let Some(run) = &mut facts.run {\n        run.stop_asked = true;",
+        "    if let Some(run) = &mut facts.run {\n        run.stop_asked = false;",
+    ),
+    mutant(
+        "start-without-deadline",
+        "TimeoutStartSec is not looked at",
+        "service/rise.rs",
+        "let until = until.unwrap_or_else(|| facts.until(timeout, out));",
+        "let _ = timeout;\n    let until = until.unwrap_or(None);",
+    ),
+    mutant(
+        "sigterm-without-deadline",
+        "who ignores SIGTERM is waited for without end",
+        "service/fall.rs",
+        "let state = phase.sigterm(patience(facts, out));",
+        "let state = phase.sigterm(None);",
+    ),
+    mutant(
+        "reload-without-deadline",
+        "a killed ExecReload is waited for without end",
+        "service/rise.rs",
+        "S::Reload { index, until: facts.until(facts.section().and_then(|service| service.timeout_stop), out) }",
+        "S::Reload { index, until: None }",
+    ),
+    mutant(
+        "empty-cgroup-is-enough",
+        "a stop ends with the empty cgroup, before the end of the main process is known",
+        "service/facts.rs",
+        "&& (run.main.is_none() || !main_counts)",
+        "&& (run.main.is_none() || !main_counts || run.emptied)",
+    ),
+    mutant(
+        "main-exit-is-enough",
+        "a stop ends with the main process, while helpers live",
+        "service/facts.rs",
+        "&& (run.emptied || !run.spawned || !self.must_be_empty())",
+        "&& (run.emptied || run.main.is_none() || !run.spawned || !self.must_be_empty())",
+    ),
+    mutant(
+        "stale-emptiness",
+        "the answer to an earlier question whether a run is empty counts",
+        "processes.rs",
+        "if present.awaiting == Some(id) {",
+        "if present.awaiting.is_some() {",
+    ),
+    mutant(
+        "released-alive",
+        "a run is released while KillMode lets its processes live",
+        "service/end.rs",
+        "match run.awaiting.filter(|_| !run.emptied) {",
+        "match run.awaiting.filter(|_| run.emptied) {",
+    ),
+    mutant(
+        "start-order",
+        "a start does not wait for what it comes after",
+        "queue.rs",
+        "(after && !kind.takes_down())",
+        "(after && kind == JobType::Reload)",
+    ),
+    mutant(
+        "stop-order",
+        "a stop does not wait for what comes after the unit",
+        "queue.rs",
+        "|| (before && other_kind.takes_down())",
+        "|| (before && other_kind.takes_down() && !kind.takes_down())",
+    ),
+    mutant(
+        "conflict-at-once",
+        "a start does not wait until what it conflicts with is down",
+        "queue.rs",
+        "|| (relation.any(Relation::AGAINST) && kind == JobType::Start && other_kind == JobType::Stop)",
+        "",
+    ),
+    mutant(
+        "cycle-kept",
+        "an order that is to give way in a cycle does not",
+        "queue.rs",
+        "if self.graph.give_up(*later, *earlier) {",
+        "if false {",
+    ),
+    mutant(
+        "given-up-and-forgotten",
+        "jobs that waited for an order that gave way are not looked at again",
+        "queue.rs",
+        "            self.queue.extend(jobs.into_iter().flatten());",
+        "            drop(jobs);",
+    ),
+    mutant(
+        "waiters-sleep",
+        "who waited for a job is not looked at again when it is done",
+        "queue.rs",
+        "        self.queue.extend(&job.waiters);",
+        "",
+    ),
+    mutant(
+        "cancel-without-answer",
+        "who waited for a job that was canceled hears nothing",
+        "queue.rs",
+        "for (request, unit) in &job.requests {",
+        "for (request, unit) in job.requests.iter().filter(|_| result != JobResult::Canceled) {",
+    ),
+    mutant(
+        "dependents-start",
+        "what requires a unit that did not come up is started",
+        "queue.rs",
+        "JobType::Start | JobType::VerifyActive => self.fail_dependents(unit, Relation::NEEDED_BY, out),",
+        "JobType::Start | JobType::VerifyActive => {}",
+    ),
+    mutant(
+        "nobody-returns",
+        "a unit that failed only for another does not return with it",
+        "queue.rs",
+        "entry.returns_with.insert(cause);",
+        "let _ = cause;",
+    ),
+    mutant(
+        "bound-stay",
+        "what is bound to a unit stays up when that dies",
+        "propagate.rs",
+        "if !is_up(new) && !coming && !is_at_rest(old) {",
+        "if !is_up(new) && !coming && is_at_rest(old) {",
+    ),
+    mutant(
+        "put-off-for-ever",
+        "a restart that another job stands in the way of is not tried again",
+        "propagate.rs",
+        "self.put_off.insert(unit);",
+        "",
+    ),
+    mutant(
+        "upheld-no-more",
+        "an upheld unit is not brought back",
+        "propagate.rs",
+        "entry.uphold_at = Some(at);",
+        "entry.uphold_at = Some(at).filter(|_| false);",
+    ),
+    mutant(
+        "restart-at-once",
+        "a restart does not wait for its delay",
+        "service/end.rs",
+        "let at = run.ended_at.unwrap_or(now) + delay;",
+        "let at = now;",
+    ),
+    mutant(
+        "restart-without-limit",
+        "restarts are not counted",
+        "service/end.rs",
+        "if facts.restarts.admit(&run.unit.unit, at.max(now)) {",
+        "if facts.restarts.admit(&run.unit.unit, at.max(now)) || !delay.is_zero() {",
+    ),
+    mutant(
+        "on-failure-missed",
+        "OnFailure does not run at the end",
+        "hooks.rs",
+        "ActiveState::Failed if old != new => Relation::ON_FAILURE,",
+        "ActiveState::Failed if old == new => Relation::ON_FAILURE,",
+    ),
+    mutant(
+        "started-in-shutdown",
+        "the manager starts units while everything stops",
+        "propagate.rs",
+        "        if self.shutdown.is_some() {\n            return false;\n        }",
+        "",
+    ),
+    mutant(
+        "alarm-rings-on",
+        "a unit's alarm is not taken back when nothing is due any more",
+        "manager.rs",
+        "            self.set_alarm(unit); // An alarm that nobody answers to would ring for ever.\n",
+        "",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    use super::*;
+    use crate::run::root;
+
+    #[test]
+    fn each_planted_fault_still_fits_the_engine() {
+        for mutant in PLANTED {
+            let path = root().join("crates/agentd-engine/src").join(mutant.file);
+            let text = fs::read_to_string(&path).unwrap();
+            let faulty = mutant.plant(&text).unwrap_or_else(|error| panic!("{}: {error}", mutant.name));
+            assert_ne!(faulty, text, "{}", mutant.name);
+        }
+    }
+
+    #[test]
+    fn the_documentation_lists_exactly_the_planted_faults() {
+        let text = fs::read_to_string(root().join("docs/simulation.md")).unwrap();
+        let listed: BTreeSet<(&str, &str)> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |")?.split_once("` | "))
+            .collect();
+        let planted: BTreeSet<(&str, &str)> =
+            PLANTED.iter().map(|mutant| (mutant.name, mutant.what)).collect();
+        assert_eq!(listed, planted);
+    }
+}
