@@ -1,11 +1,12 @@
 //! The command line as typed values.
 
+pub(crate) mod analyze;
 pub(crate) mod files;
 
 use std::path::PathBuf;
 
 use agentd_protocol::{JobMode, KillWhom};
-use agentd_unit::{Signal, UnitName};
+use agentd_unit::{Signal, UnitName, UnitType};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Control agentd, the init system for AI agents.
@@ -42,9 +43,12 @@ pub(crate) struct Global {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     // For people.
+    #[value(alias = "tree")]
     Text,
     // For programs; docs/agentctl.md says what is printed.
     Json,
+    // For dot of graphviz; list-dependencies alone.
+    Dot,
 }
 
 /// What to do.
@@ -91,6 +95,12 @@ pub(crate) enum Verb {
     Show(Show),
     /// Show the files that define units
     Cat(Units),
+    /// List what units need, who needs them, or how they are ordered
+    ListDependencies(analyze::ListDependencies),
+    /// Look at unit files, calendars and spans without a manager
+    Analyze(analyze::Analyze),
+    /// Print what unit files may say as JSON Schema
+    Schema(Schema),
     /// Show the log of units
     Logs(Logs),
     /// Read all unit files again
@@ -221,6 +231,20 @@ pub(crate) struct Show {
     /// Print values without their names
     #[arg(long)]
     pub(crate) value: bool,
+}
+
+/// `schema`.
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// Only for units of this type: service, timer, target ...
+    #[arg(value_name = "TYPE", value_parser = unit_type)]
+    pub(crate) unit_type: Option<UnitType>,
+}
+
+fn unit_type(text: &str) -> Result<UnitType, String> {
+    let known = || UnitType::ALL.map(UnitType::as_str).join(", ");
+    let found = UnitType::ALL.into_iter().find(|one| one.as_str() == text);
+    found.ok_or_else(|| format!("it is one of {}", known()))
 }
 
 /// `logs`.

@@ -45,6 +45,16 @@ fn every_form_that_scripts_rely_on_is_taken() {
         "is-enabled web db",
         "list-unit-files",
         "list-unit-files web* --type service,timer --state=enabled -o json",
+        "list-dependencies",
+        "list-dependencies web --reverse --all -o tree",
+        "list-dependencies web --after -o dot",
+        "analyze verify a.service.toml",
+        "analyze verify --all -o json",
+        "analyze calendar daily --iterations=5 --base-time=now",
+        "analyze timespan 5min 3s",
+        "analyze unit-paths",
+        "analyze dot web --order",
+        "schema timer",
         "show",
         "show web -p MainPID,Result -p Id --value",
         "cat web",
@@ -87,6 +97,10 @@ fn what_is_wrong_is_refused_with_the_reason() {
         ("key generate me", "--out <DIR>"),
         ("sign a.service.toml", "--key <FILE>"),
         ("verify", "<UNIT-FILE>"),
+        ("analyze verify", "<FILE>"),
+        ("analyze verify --all a.service", "cannot be used with"),
+        ("list-dependencies --after --before", "cannot be used with"),
+        ("schema lamp", "it is one of service"),
     ] {
         let error = parse(line).unwrap_err();
         assert!(error.to_string().contains(reason), "{line}: {error}");

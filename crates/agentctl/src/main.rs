@@ -8,6 +8,7 @@ mod args;
 mod client;
 mod context;
 mod exit;
+mod offline;
 mod print;
 mod report;
 mod verbs;
@@ -17,9 +18,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Cli, KeyVerb, Verb};
+use crate::args::{Cli, Format, KeyVerb, Verb};
 use crate::context::Context;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::report::with_causes;
 
 fn main() -> ExitCode {
@@ -41,6 +42,11 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli, out: &mut impl Write) -> Outcome {
     let context = &Context::new(&cli.global)?;
+    if context.format == Format::Dot && !matches!(cli.verb, Verb::ListDependencies(_)) {
+        return Err(Failure::Usage(
+            "only list-dependencies prints -o dot; 'analyze dot' draws all units".into(),
+        ));
+    }
     match &cli.verb {
         Verb::Start(jobs) => verbs::jobs::start(context, jobs, out),
         Verb::Stop(jobs) => verbs::jobs::stop(context, jobs, out),
@@ -67,6 +73,9 @@ fn run(cli: &Cli, out: &mut impl Write) -> Outcome {
         Verb::Unmask(unmask) => verbs::unit_files::unmask(context, unmask, out),
         Verb::IsEnabled(units) => verbs::unit_files::is_enabled(context, &units.units, out),
         Verb::Show(show) => verbs::show::show(context, show, out),
+        Verb::ListDependencies(list) => verbs::dependencies::list(context, list, out),
+        Verb::Analyze(analyze) => verbs::analyze::analyze(context, analyze, out),
+        Verb::Schema(schema) => verbs::schema::schema(schema.unit_type, out),
         Verb::Cat(units) => verbs::cat::cat(context, &units.units, out),
         Verb::Logs(logs) => verbs::logs::logs(context, logs, out),
         Verb::IsActive(units) => verbs::query::is_active(context, &units.units, out),

@@ -11,6 +11,7 @@ pub mod cron;
 pub mod diagnostic;
 pub mod digest;
 mod draft;
+pub mod edges;
 pub mod escape;
 pub mod exec;
 pub mod import;

@@ -13,6 +13,7 @@ use agentd_linux::user::Accounts;
 use agentd_protocol::CallError;
 use agentd_protocol::manager::{Empty, Problem};
 use agentd_trust::{Decision, KeyRing, Policy, Sha256Digest, decide, judge};
+use agentd_unit::edges::Edges;
 use agentd_unit::{
     Admission, Gate, LoadReport, Loader, LoaderConfig, LocalZone, NamedFile, Scope, SearchPath,
     SpecifierContext, Trusted, UnitFiles, UnitName, UnitSet,
@@ -30,6 +31,8 @@ pub struct Loaded {
     pub set: UnitSet,
     /// What each name is for the boot.
     pub files: Vec<NamedFile>,
+    /// What they are to each other.
+    pub edges: Arc<Edges>,
     /// What is wrong and belongs to no unit, and what is wrong with units.
     pub problems: Vec<Problem>,
     /// The keys as they are now.
@@ -192,7 +195,8 @@ fn load(loader: &Loader, config: &Config, instances: &[UnitName], policy: Policy
     let ring = crate::boot::ground::keys(config, uid);
     let report = loader.load_with(instances, &TrustGate { policy, ring: &ring });
     let problems = problems(&report);
-    Loaded { set: report.set, files: report.files, problems, ring, outcome: Outcome::Swap(None) }
+    let edges = Arc::new(Edges::of(&report.set));
+    Loaded { set: report.set, files: report.files, edges, problems, ring, outcome: Outcome::Swap(None) }
 }
 
 /// What a person should see of a loading.

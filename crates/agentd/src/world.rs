@@ -16,6 +16,7 @@ use agentd_protocol::manager::Problem;
 use agentd_protocol::words::UnitFileState;
 use agentd_state::StateDir;
 use agentd_trust::Verdict;
+use agentd_unit::edges::Edges;
 use agentd_unit::sections::ControlAccess;
 use agentd_unit::{NamedFile, Realtime, UnitName};
 
@@ -99,6 +100,8 @@ pub struct World {
     pub problems: Vec<Problem>,
     /// What each name of the search path is for the boot, in the order of names.
     pub unit_files: Vec<NamedFile>,
+    /// What units are to each other by the definitions that were loaded last.
+    pub edges: Arc<Edges>,
     /// What this machine lacks, in sentences for `status`.
     pub missing: Vec<String>,
     /// When the manager was started.
@@ -252,6 +255,7 @@ impl World {
             control_group: leaf.map(|leaf| leaf.cgroup().to_owned()).unwrap_or_default(),
             usage: leaf.map(usage::read).unwrap_or_default(),
             file_state: self.file_state(&unit.name),
+            edges: Arc::clone(&self.edges),
             not_enforced: self.not_enforced(view),
             trust: crate::control::status::trust_state(unit, &verdict),
             key_ids: match &verdict {

@@ -47,6 +47,9 @@ impl Product {
         }
         tree.link("usr/sbin/init", "../bin/agentd")?;
         run(command("sh", &["scripts/build-agents"]).arg(tree.path()))?;
+        // What the units' #:schema lines name.
+        let schema = output(Command::new(programs.join("agentctl")).arg("schema"))?;
+        tree.write("usr/share/agentd/unit.schema.json", 0o644, schema.as_bytes())?;
         let product = Self { tree, agentctl: programs.join("agentctl"), keys: Scratch::new("keys")? };
         product.generate_key()?;
         Ok(product)

@@ -35,6 +35,11 @@ impl Style {
         Self { colours: !forbidden && !dumb && std::io::stdout().is_terminal() }
     }
 
+    /// Whether there are any.
+    pub(crate) const fn is_coloured(self) -> bool {
+        self.colours
+    }
+
     fn paint<T>(self, style: Escape, text: T) -> Styled<T> {
         Styled(if self.colours { style } else { Escape::new() }, text)
     }

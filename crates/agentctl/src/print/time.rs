@@ -41,6 +41,32 @@ impl Clock {
         self.format(micros, "%a %Y-%m-%d %H:%M:%S %Z")
     }
 
+    /// The same point in universal time, where the zone is another one.
+    pub(crate) fn point_in_utc(&self, micros: u64) -> Option<String> {
+        let here = self.point(micros);
+        let there = Self { now: self.now, zone: TimeZone::UTC }.point(micros);
+        (here != there).then_some(there)
+    }
+
+    /// A point of time as people write it: `now`, `@SECONDS`, `2026-11-29 10:00:00` or a part of it, in the clock's zone;
+    /// microseconds since the epoch.
+    pub(crate) fn read(&self, text: &str) -> Option<u64> {
+        let text = text.trim();
+        if text == "now" {
+            return Some(self.now);
+        }
+        if let Some(seconds) = text.strip_prefix('@') {
+            return seconds.parse::<u64>().ok()?.checked_mul(SECOND);
+        }
+        let (text, zone) = match text.strip_suffix(" UTC") {
+            Some(text) => (text, &TimeZone::UTC),
+            None => (text, &self.zone),
+        };
+        let date_time: jiff::civil::DateTime = text.parse().ok()?;
+        let point = zone.to_ambiguous_timestamp(date_time).compatible().ok()?;
+        u64::try_from(point.as_microsecond()).ok()
+    }
+
     /// `Nov 29 16:47:00`, as lines of logs begin.
     pub(crate) fn short(&self, micros: u64) -> String {
         self.format(micros, "%b %d %H:%M:%S")
@@ -140,6 +166,23 @@ mod tests {
 
     /// Sun 2026-11-29 16:47:00 UTC.
     const NOW: u64 = 1_795_970_820_000_000;
+
+    #[test]
+    fn points_are_read_in_the_forms_that_people_write() {
+        let clock = Clock::fixed(NOW);
+        for (text, micros) in [
+            ("now", Some(NOW)),
+            ("@12", Some(12_000_000)),
+            ("2026-11-29 16:47:00", Some(NOW)),
+            ("2026-11-29 16:47", Some(NOW)),
+            ("2026-11-29 16:47:00 UTC", Some(NOW)),
+            ("2026-11-29", Some(NOW - (16 * 60 + 47) * MINUTE)),
+            ("soon", None),
+            ("@-1", None),
+        ] {
+            assert_eq!(clock.read(text), micros, "{text}");
+        }
+    }
 
     #[test]
     fn points_are_printed_in_systemds_form() {

@@ -1,14 +1,17 @@
 //! One module for each family of verbs.
 
 pub(crate) mod act;
+pub(crate) mod analyze;
 pub(crate) mod cat;
 pub(crate) mod closure;
+pub(crate) mod dependencies;
 pub(crate) mod jobs;
 pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod overview;
 pub(crate) mod query;
+pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod sign;
 pub(crate) mod status;

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "what the tests stand on must hold, or they fail")]
 
 mod agreement;
+mod analyze;
 mod manager;
 mod signing;
 mod verbs;

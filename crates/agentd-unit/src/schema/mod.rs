@@ -148,6 +148,12 @@ impl Setting {
         self.slot.kind()
     }
 
+    /// The words of which its value is one; empty for values of other kinds.
+    #[must_use]
+    pub fn words(&self) -> Vec<&'static str> {
+        if let Slot::Choice(words, _) = &self.slot { words() } else { Vec::new() }
+    }
+
     const fn new(key: &'static str, slot: Slot, doc: &'static str) -> Self {
         Self { key, slot, doc, limit: false, later: None }
     }

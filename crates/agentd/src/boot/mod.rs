@@ -284,6 +284,7 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
         dump: false,
         problems: Vec::new(),
         unit_files: Vec::new(),
+        edges: Arc::default(),
         missing,
         machine_memory,
         machine_tasks,

@@ -1,10 +1,13 @@
 //! The engine's views as the wire has them: systemd's property names, plain words and numbers.
 
+use std::sync::Arc;
+
 use agentd_engine::{ActiveState, ExitStatus, JobView, UnitView};
 use agentd_protocol::manager::{JobBrief, JobInfo, TimerInfo, UnitSummary};
 use agentd_protocol::unit::Dependencies;
 use agentd_protocol::words::{JobState, UnitFileState};
 use agentd_protocol::{ActiveState as WireActive, LoadState as WireLoad, UnitProperties};
+use agentd_unit::edges::{EdgeKind, Edges};
 use agentd_unit::sections::{AgentKind, MemoryLimit, Restart, ServiceSection, ServiceType, TasksLimit};
 use agentd_unit::{Body, LoadState, Realtime, Unit, UnitName};
 
@@ -26,6 +29,8 @@ pub struct Extras {
     pub usage: Usage,
     /// What its file is for the boot.
     pub file_state: UnitFileState,
+    /// What units are to each other.
+    pub edges: Arc<Edges>,
     /// The limits that this machine does not enforce.
     pub not_enforced: Vec<String>,
     /// The verdict on its signature.
@@ -75,7 +80,7 @@ pub fn properties(view: &UnitView, job: Option<&JobView>, extras: Extras) -> Uni
         tasks_current: extras.usage.tasks,
         limits_not_enforced: extras.not_enforced,
         triggered_by: view.triggered_by.iter().map(UnitName::to_string).collect(),
-        dependencies: dependencies(unit),
+        dependencies: dependencies(unit, &extras.edges),
         ..UnitProperties::default()
     };
     exec_main(view, &mut p);
@@ -242,29 +247,34 @@ const fn kind_word(kind: AgentKind) -> &'static str {
     }
 }
 
-fn dependencies(unit: &Unit) -> Dependencies {
-    let names = |set: &std::collections::BTreeSet<UnitName>| set.iter().map(UnitName::to_string).collect();
-    let (section, install) = (&unit.unit, &unit.install);
+/// What the unit is to others and they to it, defaults and what follows among it, by the newest definitions. Of a unit
+/// that came later than these only what its own file says is known.
+fn dependencies(unit: &Unit, edges: &Edges) -> Dependencies {
+    let from = |kind| edges.from(&unit.name, kind).map(UnitName::to_string).collect();
+    let to = |kind| edges.to(&unit.name, kind).map(UnitName::to_string).collect();
     Dependencies {
-        requires: names(&section.requires),
-        requisite: names(&section.requisite),
-        wants: names(&section.wants),
-        binds_to: names(&section.binds_to),
-        part_of: names(&section.part_of),
-        upholds: names(&section.upholds),
-        required_by: names(&install.required_by),
-        wanted_by: names(&install.wanted_by),
-        upheld_by: names(&install.upheld_by),
-        conflicts: names(&section.conflicts),
-        before: names(&section.before),
-        after: names(&section.after),
-        on_failure: names(&section.on_failure),
-        on_success: names(&section.on_success),
-        propagates_reload_to: names(&section.propagates_reload_to),
-        reload_propagated_from: names(&section.reload_propagated_from),
-        propagates_stop_to: names(&section.propagates_stop_to),
-        stop_propagated_from: names(&section.stop_propagated_from),
-        ..Dependencies::default()
+        requires: from(EdgeKind::Requires),
+        requisite: from(EdgeKind::Requisite),
+        wants: from(EdgeKind::Wants),
+        binds_to: from(EdgeKind::BindsTo),
+        part_of: from(EdgeKind::PartOf),
+        upholds: from(EdgeKind::Upholds),
+        required_by: to(EdgeKind::Requires),
+        requisite_of: to(EdgeKind::Requisite),
+        wanted_by: to(EdgeKind::Wants),
+        bound_by: to(EdgeKind::BindsTo),
+        upheld_by: to(EdgeKind::Upholds),
+        consists_of: to(EdgeKind::PartOf),
+        conflicts: from(EdgeKind::Conflicts),
+        conflicted_by: to(EdgeKind::Conflicts),
+        before: to(EdgeKind::After),
+        after: from(EdgeKind::After),
+        on_failure: from(EdgeKind::OnFailure),
+        on_success: from(EdgeKind::OnSuccess),
+        propagates_reload_to: from(EdgeKind::PropagatesReloadTo),
+        reload_propagated_from: to(EdgeKind::PropagatesReloadTo),
+        propagates_stop_to: from(EdgeKind::PropagatesStopTo),
+        stop_propagated_from: to(EdgeKind::PropagatesStopTo),
     }
 }
 

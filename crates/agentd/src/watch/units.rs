@@ -44,6 +44,7 @@ fn take_up(loaded: Loaded, world: &mut World, events: &mut VecDeque<Event>) {
     world.trust.ring = loaded.ring;
     world.problems = loaded.problems;
     world.unit_files = loaded.files;
+    world.edges = loaded.edges;
     events.push_back(Event::UnitsLoaded(loaded.set));
 }
 

@@ -1,0 +1,48 @@
+//! Unit files without a manager: the search path that one would have, and what stands in it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use agentd_trust::key_file;
+use agentd_unit::{Loader, LoaderConfig, LocalZone, Scope, SearchPath, SpecifierContext, Trusted};
+
+use crate::context::Context;
+use crate::exit::Failure;
+
+/// A loader over the search path that a manager would have which was started here and now.
+pub(crate) fn loader(context: &Context) -> Result<Loader, Failure> {
+    let own = key_file::own_uid()?;
+    Ok(Loader::new(LoaderConfig {
+        search: search_path(context)?,
+        trusted: Trusted(vec![0, own]),
+        specifiers: specifiers(),
+        zone: zone(),
+    }))
+}
+
+/// The folders where a manager would look.
+pub(crate) fn search_path(context: &Context) -> Result<SearchPath, Failure> {
+    let scope = if context.user { Scope::User } else { Scope::System };
+    let environment: BTreeMap<String, String> = std::env::vars().collect();
+    SearchPath::new(scope, &[], &environment, false).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// The zone of the calling process, as the C library chooses it: `TZ`, else the machine's.
+pub(crate) fn zone() -> LocalZone {
+    let named = std::env::var("TZ").ok().filter(|name| !name.is_empty());
+    let named = named.and_then(|name| LocalZone::named(name.trim_start_matches(':')).ok());
+    named.unwrap_or_else(|| LocalZone::of_machine(Path::new("/etc/localtime")))
+}
+
+/// What specifiers stand for, where that can be known without a manager; names of the machine are placeholders.
+pub(crate) fn specifiers() -> SpecifierContext {
+    let unknown = || "unknown".to_owned();
+    SpecifierContext {
+        host_name: unknown(),
+        machine_id: unknown(),
+        boot_id: unknown(),
+        kernel_release: unknown(),
+        architecture: unknown(),
+        ..SpecifierContext::system()
+    }
+}
