@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use crate::arrows;
 use crate::arrows::graph::Graph;
+use crate::corpus;
 use crate::error::{Error, Result};
 use crate::report::{Count, Report};
 use crate::run::{cargo, command, root, run, tee};
@@ -45,6 +46,9 @@ pub fn test(only: &[String]) -> Result<ExitCode> {
         tools::need(tools::UNIT)?;
         tests(&mut report, "unit", &TestTargets::in_process()?);
         report.step("doc", || run(&mut cargo(&["test", "--quiet", "--workspace", "--doc"])));
+    }
+    if only.wants("corpus") {
+        report.step("corpus", corpus::check);
     }
     if only.wants("namespace") {
         let targets = TestTargets::namespace()?;

@@ -58,7 +58,7 @@ usage: cargo xtask VERB
 
   check                 format, lints, arrows, unit and simulation tests: before each commit
   test [--only NAME]…   all tests: the above, namespaces, the agents' own, virtual machines;
-                        or the rings (unit, namespace, agents, vm) and scenarios (vm::…) that have NAME in their name
+                        or the rings (unit, corpus, namespace, agents, vm) and scenarios (vm::…) that have NAME in their name
   sim [--seeds N | --seed N | --mutants [NAME]…]
                         the engine's simulation: the first N seeds (20000); one seed, with all that happens in the least
                         part of it that fails; or the planted faults of docs/simulation.md, each of which must be found

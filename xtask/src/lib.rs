@@ -7,6 +7,7 @@ pub mod arrows;
 pub mod bench;
 pub mod check;
 pub mod cli;
+pub mod corpus;
 pub mod demo;
 pub mod error;
 pub mod image;

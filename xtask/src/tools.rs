@@ -27,6 +27,9 @@ pub const AGENTS: &[Tool] = &[tool("go", "golang-go"), tool("python3", "python3"
 /// What it takes to build what agentd is measured with.
 pub const BENCH: &[Tool] = &[tool("cc", "gcc"), tool("mkfifo", "coreutils")];
 
+/// What it takes to read the unit files of Debian packages.
+pub const CORPUS: &[Tool] = &[tool("apt-get", "apt"), tool("dpkg-deb", "dpkg")];
+
 /// What it takes to build the images.
 pub const IMAGE: &[Tool] = &[
     tool("go", "golang-go"),

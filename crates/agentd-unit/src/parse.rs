@@ -11,7 +11,7 @@ use crate::digest::digest;
 use crate::draft::{Draft, Place};
 use crate::ini_front;
 use crate::name::{UnitName, UnitType};
-use crate::schema::{self, ApplyContext, Section, Setting};
+use crate::schema::{self, ApplyContext, Section, Setting, Slot};
 use crate::source::{Origin, SourceFile, Syntax};
 use crate::specifier::SpecifierContext;
 use crate::toml_front::{self, MAX_ERRORS};
@@ -220,7 +220,8 @@ impl Reader<'_> {
     ) -> Cow<'v, Value> {
         let value = &assignment.value;
         let Raw::Text(text) = &value.raw else { return Cow::Borrowed(value) };
-        let found = schema::substitute(section, setting.key, text).filter(|_| value.is_line());
+        let has = matches!(setting.slot, Slot::Choice(words, _) if words().contains(&text.as_str()));
+        let found = schema::substitute(section, setting.key, text).filter(|_| value.is_line() && !has);
         let Some((word, why)) = found else { return Cow::Borrowed(value) };
         let message = format!(
             "[{}] {}: '{text}' is not supported and taken as {word}: {why}",

@@ -107,7 +107,10 @@ pub fn busybox() -> Result<Vec<u8>> {
 }
 
 /// `$XDG_CACHE_HOME/agentd-xtask`, or the one below `$HOME/.cache`.
-fn cache_folder() -> Result<PathBuf> {
+///
+/// # Errors
+/// Neither variable is set.
+pub fn cache_folder() -> Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
     match cache {

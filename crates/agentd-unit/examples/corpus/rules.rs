@@ -22,7 +22,8 @@ pub(crate) fn check(file: &File) -> Vec<String> {
     let errors = |parsed: &Parsed| -> Vec<String> {
         parsed.diagnostics.iter().filter(|d| d.is_error()).map(Diagnostic::to_string).collect()
     };
-    broken.extend(errors(&parsed));
+    // A word that is refused with the reason is told in the table; the rest of the file was read all the same.
+    broken.extend(errors(&parsed).into_iter().filter(|error| refused_word(error).is_none()));
     for key in plain::keys(file) {
         let unknown = format!("has no setting '{}'", key.key);
         let said = parsed.diagnostics.iter().any(|d| d.message.contains(&unknown));
@@ -46,6 +47,22 @@ pub(crate) fn check(file: &File) -> Vec<String> {
         }
     }
     broken
+}
+
+/// The key with the word of systemd's that an error refuses with the reason, and the reason.
+pub(crate) fn refused_word(error: &str) -> Option<(String, String)> {
+    let (before, reason) = error.split_once(" is not supported: ")?;
+    let (key, word) = before.rsplit_once(": ")?;
+    let key = key.rsplit(' ').next()?;
+    Some((format!("{key}={}", word.trim_matches('\'')), reason.to_owned()))
+}
+
+/// The words that a file has and that are refused with the reason.
+pub(crate) fn refused_words(file: &File) -> Vec<(String, String)> {
+    let source = Arc::new(SourceFile::from_bytes(&file.path, &file.bytes));
+    let parsed = parse(&instance(&file.name), file, &source);
+    let errors = parsed.diagnostics.iter().filter(|d| d.is_error());
+    errors.filter_map(|error| refused_word(&error.message)).collect()
 }
 
 /// A drop-in is read behind a main file that has what a unit needs.

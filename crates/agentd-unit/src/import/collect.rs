@@ -176,14 +176,15 @@ impl Collector<'_> {
             self.note(&key.span, message, help);
             return self.comment_out(section, format!("{}={text}", key.text));
         };
+        let has = matches!(setting.slot, schema::Slot::Choice(words, _) if words().contains(&text));
         let text = match schema::substitute(home, setting.key, text) {
-            Some((word, why)) => {
+            Some((word, why)) if !has => {
                 let message =
                     format!("[{section}] {}: '{text}' is not supported and taken as {word}: {why}", key.text);
                 self.note(&value.span, message, None);
                 word
             }
-            None => text,
+            _ => text,
         };
         let shape = setting.slot.shape();
         let item = match self.item(text, shape, value, setting.slot.names_units()) {

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use super::apply::{ApplyContext, resets, set};
+use super::refused_word;
 use crate::assignment::{Raw, Value};
 use crate::diagnostic::{nearest, quote};
 use crate::draft::Draft;
@@ -13,6 +14,7 @@ use crate::values::words::Escapes;
 use crate::values::{self, Refused};
 
 pub(super) fn choice(
+    key: &str,
     value: &Value,
     words: &[&'static str],
     mut put: impl FnMut(&str) -> bool,
@@ -28,6 +30,11 @@ pub(super) fn choice(
         },
     };
     if !put(&word) {
+        if let Some(why) = refused_word(key, &word) {
+            let help =
+                "keep it in the foreground: most daemons have an option for it, and Type=notify or exec";
+            return cx.refuse(&value.span, Refused::of(&word, &format!("is not supported: {why}"), help));
+        }
         let near = nearest(&word, words.iter().copied());
         let all = format!("the words are {}", words.join(", "));
         let help = near.map_or(all, |near| format!("did you mean '{near}'?"));

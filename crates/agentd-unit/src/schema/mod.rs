@@ -8,6 +8,7 @@ mod execution;
 mod fields;
 mod install;
 mod life;
+mod page;
 mod service;
 mod slot;
 mod socket;
@@ -17,9 +18,10 @@ mod triggers;
 mod unit;
 
 pub(crate) use apply::{ApplyContext, apply};
+pub use page::keys_page;
 pub(crate) use slot::{Shape, Slot};
 pub(crate) use systemd::{
-    TYPES as SYSTEMD_TYPES, has_section as systemd_has_section, known, renamed, substitute,
+    TYPES as SYSTEMD_TYPES, has_section as systemd_has_section, known, refused_word, renamed, substitute,
 };
 
 use crate::name::UnitType;

@@ -224,6 +224,14 @@ pub(crate) fn known(section: Section, key: &str) -> Option<Known> {
     pages.find(|(.., keys)| has(keys, key)).map(|(_, page, reason, _)| Known { page, reason: *reason })
 }
 
+/// Every key that systemd has in a section.
+pub(crate) fn keys_of(section: Section) -> impl Iterator<Item = String> {
+    let pages = PAGES.iter().filter(move |(sections, ..)| sections.contains(&section));
+    let tests = CONDITIONS.split_ascii_whitespace().filter(move |_| section == Section::Unit);
+    let tests = tests.flat_map(|test| [format!("Condition{test}"), format!("Assert{test}")]);
+    pages.flat_map(|(.., keys)| keys.split_ascii_whitespace().map(str::to_owned)).chain(tests)
+}
+
 /// Names that systemd still reads for what has another name, or another place, now.
 const RENAMED: &[(Section, &str, Section, &str)] = {
     use Section as S;
@@ -253,6 +261,7 @@ pub(crate) fn renamed(section: Section, key: &str) -> Option<(Section, &'static 
 /// Words of systemd's that agentd does not have, with the nearest that it has, and why.
 const SUBSTITUTES: &[(&str, &str, &str, &str)] = &[
     ("Type", "dbus", "exec", "agentd speaks no D-Bus"),
+    ("Type", "idle", "simple", "agentd does not hold output back for the console"),
     ("StandardInput", "socket", "null", "sockets come with a later version"),
     ("StandardOutput", "journal+console", "journal", "agentd copies no output to the console"),
     ("StandardOutput", "kmsg+console", "kmsg", "agentd copies no output to the console"),
@@ -269,6 +278,15 @@ const SUBSTITUTES: &[(&str, &str, &str, &str)] = &[
 pub(crate) fn substitute(section: Section, key: &str, word: &str) -> Option<(&'static str, &'static str)> {
     let mut known = SUBSTITUTES.iter().filter(|_| section == Section::Service);
     known.find(|(of, theirs, ..)| *of == key && *theirs == word).map(|(.., ours, why)| (*ours, *why))
+}
+
+/// Why a word of systemd's that a key of `[Service]` does not have cannot be taken as another one.
+#[must_use]
+pub(crate) fn refused_word(key: &str, word: &str) -> Option<&'static str> {
+    match (key, word) {
+        ("Type", "forking") => Some("agentd follows no daemon that goes into the background yet"),
+        _ => None,
+    }
 }
 
 /// Sections of systemd's for units that agentd does not have.
