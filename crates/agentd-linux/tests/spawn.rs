@@ -47,6 +47,51 @@ fn exactly_the_descriptors_of_the_plan_are_open() {
     });
 }
 
+/// A manager of many services has descriptors with high numbers, and its births must neither copy nor change them.
+#[test]
+fn descriptors_with_high_numbers_arrive_and_the_managers_own_stay_as_they_are() {
+    alone("descriptors_with_high_numbers_arrive_and_the_managers_own_stay_as_they_are", || {
+        rlimit::raise_nofile().unwrap();
+        for (kernel, mut spawner) in spawners() {
+            // The first birth takes what the spawner keeps.
+            Probe::start(&mut spawner, &plan(&["cat"])).finish();
+            let high: Vec<OwnedFd> = (0..20).map(|n| at_number(&tempfile(), 900 + n)).collect();
+            let (mut reader, low) = std::io::pipe().unwrap();
+            let writer = at_number(&low, 950);
+            drop(low);
+            let own = || -> Vec<String> {
+                let mut own: Vec<String> = (0..1000)
+                    .filter_map(|n| {
+                        Some(format!("{n} {:?}", std::fs::read_link(format!("/proc/self/fd/{n}")).ok()?))
+                    })
+                    .collect();
+                own.sort();
+                own
+            };
+            // Few enough to be placed, and too many.
+            for count in [3, 20] {
+                let before = own();
+                let mut plan = plan(&["cat"]);
+                plan.stdio[1] = Stdio::Fd(writer.as_fd());
+                plan.stdio[2] = Stdio::Fd(writer.as_fd());
+                plan.fds = high[..count].iter().map(AsFd::as_fd).collect();
+                let probe = Probe::start(&mut spawner, &plan);
+                let open = probe.descriptors();
+                assert_eq!(open.len(), 3 + count, "{kernel}: {open:?}");
+                for (number, file) in (3..).zip(&high[..count]) {
+                    assert_eq!(open[&number], link_of(file.as_fd()), "{kernel}");
+                }
+                probe.finish();
+                assert_eq!(own(), before, "{kernel}");
+            }
+            drop(writer);
+            let mut rest = Vec::new();
+            // The pipe would never end if a copy of its end had stayed anywhere.
+            std::io::Read::read_to_end(&mut reader, &mut rest).unwrap();
+        }
+    });
+}
+
 #[test]
 fn descriptors_in_each_others_places_all_arrive() {
     alone("descriptors_in_each_others_places_all_arrive", || {

@@ -84,7 +84,12 @@ fn build(config: JournalConfig) -> (Dispatch, Journal) {
 
 fn with_journal_at(path: &Path) -> (Dispatch, Journal) {
     let journald = Some(path.to_owned());
-    build(JournalConfig { level: LogLevel::Debug, journald, ..JournalConfig::default() })
+    build(JournalConfig {
+        level: LogLevel::Debug,
+        journald,
+        journald_may_come: true,
+        ..JournalConfig::default()
+    })
 }
 
 /// Says numbered things and checks that saying them waits for nothing.
@@ -389,6 +394,7 @@ fn a_stopped_terminal_delays_neither_the_loop_nor_the_journal() {
     let (dispatch, journal) = build(JournalConfig {
         stderr: Some(Box::new(terminal.clone())),
         journald: Some(dir.socket()),
+        journald_may_come: true,
         ..JournalConfig::default()
     });
     let stopped = terminal.stopped.lock().unwrap();

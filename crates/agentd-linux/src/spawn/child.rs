@@ -9,7 +9,7 @@
 //!
 //! # The order
 //!
-//! cgroup, session, signals, OOM score, scheduling, descriptors, terminal, limits, umask, root, bounding set, secure
+//! own descriptors, cgroup, session, signals, OOM score, scheduling, descriptors, terminal, limits, umask, root, bounding set, secure
 //! bits, groups, user, folder, capabilities, no-new-privileges, exec. Limits come after the descriptors, so that a
 //! low `LimitNOFILE` does not keep them from being placed. The bounding set and the secure bits come before the
 //! user, since both need CAP_SETPCAP; the ambient set after it, since a change of user clears it. The folder is
@@ -95,6 +95,8 @@ pub(super) enum Shut {
 
 /// All that the child needs, made by the parent. Pointers in it point to memory that outlives the walk.
 pub(super) struct Walk<'a> {
+    /// The table of descriptors is the manager's: take a copy of what is below this number, before anything else.
+    pub(super) own_below: Option<u32>,
     /// The folder of the cgroup to move to; None where the birth has done it.
     pub(super) cgroup: Option<RawFd>,
     pub(super) new_session: bool,
@@ -188,6 +190,9 @@ impl<T> At<T> for Result<T, Errno> {
 impl Walk<'_> {
     /// Every step before the exec.
     fn prepare(&mut self) -> Result<(), Failure> {
+        if let Some(first) = self.own_below {
+            raw::unshare_below(first).at(Step::Fds)?;
+        }
         if let Some(folder) = self.cgroup {
             raw::write_file(folder, c"cgroup.procs", b"0").at(Step::Cgroup)?;
         }

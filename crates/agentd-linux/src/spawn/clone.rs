@@ -69,6 +69,9 @@ fn page_size() -> usize {
 pub(super) struct Birth<'a> {
     /// CLONE_VM | CLONE_VFORK: no copy of the page tables, and the parent waits in the call for exec or exit.
     pub(super) share_memory: bool,
+    /// CLONE_FILES: no copy of the table of descriptors either. Only with `share_memory`, as a manager that goes on
+    /// would change the table under the child.
+    pub(super) share_descriptors: bool,
     /// CLONE_INTO_CGROUP, Linux 5.7. Only with `clone3`.
     pub(super) cgroup: Option<BorrowedFd<'a>>,
     /// Use clone3 with CLONE_CLEAR_SIGHAND, Linux 5.5; else clone(2), whose child keeps the handlers.
@@ -119,6 +122,9 @@ pub(super) unsafe fn clone(
     let mut flags = libc::CLONE_PIDFD as u64;
     if birth.share_memory {
         flags |= (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
+    }
+    if birth.share_descriptors {
+        flags |= libc::CLONE_FILES as u64;
     }
     let result = if birth.clone3 {
         let args = CloneArgs {

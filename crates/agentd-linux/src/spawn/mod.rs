@@ -11,6 +11,10 @@
 //! the *manager* undumpable, and a process of that user could stop the child with SIGSTOP and the manager with it.
 //! Of such a birth the outcome comes over a close-on-exec pipe, within [`EXEC_TIMEOUT`].
 //!
+//! Who shares the memory shares the table of descriptors as well, until its first step: a manager of a thousand
+//! services has thousands of them, and a copy for each birth, which the exec would close one by one, would cost more
+//! than all the rest. See [`Slots`].
+//!
 //! # Invariants
 //!
 //! - An error leaves no process: the failed child is reaped here, through its pidfd, and the reaper never sees it.
@@ -24,6 +28,7 @@ mod error;
 mod features;
 mod plan;
 mod raw;
+mod slots;
 mod step;
 
 use std::ffi::{CString, c_char};
@@ -42,6 +47,7 @@ pub use step::{Step, exit_status_word};
 use crate::pidfd::PidFd;
 use child::{Dispositions, Report, Shut, Target, Walk, Who};
 use clone::{Birth, Stack};
+use slots::Slots;
 
 /// How long a process of another user may take from birth to exec before it is killed: far more than a loaded
 /// machine needs, and the most that a user can delay the manager by stopping a child.
@@ -70,6 +76,7 @@ pub struct Spawner {
     uid: u32,
     gid: u32,
     null: Option<OwnedFd>,
+    slots: Slots,
     exec_timeout: Duration,
 }
 
@@ -78,7 +85,7 @@ impl Spawner {
     /// afterwards.
     ///
     /// # Errors
-    /// ENOMEM for the stack.
+    /// ENOMEM for the stack; EMFILE; `/dev/null` is missing.
     pub fn new() -> io::Result<Self> {
         let ignores = |number: &i32| raw::disposition(*number) == Ok(libc::SIG_IGN);
         let inheritable = raw::capabilities().map_err(io::Error::from_raw_os_error)?.inheritable != 0;
@@ -91,6 +98,7 @@ impl Spawner {
             uid: nix::unistd::geteuid().as_raw(),
             gid: nix::unistd::getegid().as_raw(),
             null: None,
+            slots: Slots::default(),
             exec_timeout: EXEC_TIMEOUT,
         })
     }
@@ -126,7 +134,10 @@ impl Spawner {
         let mut arrays = Arrays::of(plan, null);
         let mut walk = self.walk(plan, &mut arrays).map_err(|e| fail(Step::Fds, e))?;
         if self.shares_memory(plan) {
-            let (pid, pidfd) = self.give_birth(plan, true, &mut walk)?;
+            let placed = self.place(null, &mut walk).map_err(|e| fail(Step::Fds, e))?;
+            let born = self.give_birth(plan, true, &mut walk);
+            self.slots.clear(placed, null);
+            let (pid, pidfd) = born?;
             // SAFETY: the report is a live local; the child, which has written it, is past its exec or gone.
             let report = unsafe { std::ptr::read_volatile(&raw const walk.report) };
             return settle(plan, report, pid, pidfd);
@@ -150,6 +161,20 @@ impl Spawner {
         plan.identity.as_ref().is_none_or(|who| who.uid == self.uid && who.gid == self.gid)
     }
 
+    /// Has the child keep what it needs of a shared table and nothing else, where the kernel can do that.
+    fn place(&mut self, null: RawFd, walk: &mut Walk<'_>) -> io::Result<usize> {
+        if !self.features.close_range || !self.features.into_cgroup {
+            return Ok(0);
+        }
+        let target = match &mut walk.target {
+            Target::Fd(fd) => Some(fd),
+            Target::Path(_) | Target::LastFd => None,
+        };
+        let placed = self.slots.place(walk.sources.iter_mut().chain(target), null)?;
+        walk.own_below = placed.map(|_| self.slots.end());
+        Ok(placed.unwrap_or(0))
+    }
+
     fn null(&mut self) -> io::Result<RawFd> {
         let null = match self.null.take() {
             Some(fd) => fd,
@@ -166,7 +191,8 @@ impl Spawner {
         walk: &mut Walk<'_>,
     ) -> Result<(u32, PidFd), SpawnError> {
         let clone3 = self.features.into_cgroup;
-        let birth = Birth { share_memory, cgroup: plan.cgroup.filter(|_| clone3), clone3 };
+        let share_descriptors = walk.own_below.is_some();
+        let birth = Birth { share_memory, share_descriptors, cgroup: plan.cgroup.filter(|_| clone3), clone3 };
         let old = raw::set_signal_mask(u64::MAX)
             .map_err(|errno| SpawnError::from_errno(plan, Step::Fork, errno))?;
         let argument = std::ptr::from_mut(walk).cast();
@@ -188,6 +214,7 @@ impl Spawner {
         let drop = self.bounding_set & !plan.bounding_set.unwrap_or(u64::MAX);
         let folder = plan.working_directory.as_ref();
         Ok(Walk {
+            own_below: None,
             cgroup: plan.cgroup.filter(|_| !clone3).map(|fd| fd.as_raw_fd()),
             new_session: plan.new_session,
             dispositions: Dispositions {

@@ -151,10 +151,22 @@ pub(super) fn duplicate_to(fd: c_int, target: c_int) -> Raw {
     numbers(libc::SYS_dup3, [int(fd), int(target), 0, 0, 0, 0])
 }
 
+/// dup3(2) with O_CLOEXEC: the number becomes a copy of `fd`.
+pub(super) fn place(fd: c_int, number: c_int) -> Raw {
+    numbers(libc::SYS_dup3, [int(fd), int(number), libc::O_CLOEXEC as usize, 0, 0, 0])
+}
+
 /// close_range(2) with CLOSE_RANGE_CLOEXEC, Linux 5.11: everything from `first` up ends at the exec.
 pub(super) fn cloexec_from(first: u32) -> Raw {
     let flags = libc::CLOSE_RANGE_CLOEXEC as usize;
     numbers(libc::SYS_close_range, [first as usize, u32::MAX as usize, flags, 0, 0, 0])
+}
+
+/// close_range(2) with CLOSE_RANGE_UNSHARE, Linux 5.9: a table of our own that has what is below `first` alone. The kernel
+/// does not even copy the rest.
+pub(super) fn unshare_below(first: u32) -> Raw {
+    const UNSHARE: usize = libc::CLOSE_RANGE_UNSHARE as usize;
+    numbers(libc::SYS_close_range, [first as usize, u32::MAX as usize, UNSHARE, 0, 0, 0])
 }
 
 /// close(2).

@@ -148,6 +148,7 @@ fn start_journal(config: &Config) -> io::Result<Journal> {
         level: config.log_level,
         user: config.mode == Mode::User,
         journald: Some(journal::JOURNALD_SOCKET.into()),
+        journald_may_come: config.mode.is_pid1(),
         ..JournalConfig::default()
     };
     if config.mode == Mode::Init {

@@ -37,21 +37,22 @@ impl Hub {
         let (mut taps, mut first) = (Vec::new(), None);
         let level = config.level;
         if let Some(out) = config.stderr {
-            let queue = Queue::start("log-stderr", Stream::stamped(out))?;
+            let queue = Queue::start("log-stderr", true, Stream::stamped(out))?;
             taps.push(Tap { level, substitute: false, queue });
         }
         if let Some((level, out)) = config.console {
-            let queue = Queue::start("log-console", Stream::console(out))?;
+            let queue = Queue::start("log-console", true, Stream::console(out))?;
             taps.push(Tap { level, substitute: false, queue });
         }
         if let Some(kmsg) = config.kmsg {
             first = unthrottle_kmsg();
-            let queue = Queue::start("log-kmsg", KernelLog(kmsg))?;
+            let queue = Queue::start("log-kmsg", true, KernelLog(kmsg))?;
             taps.push(Tap { level, substitute: true, queue });
         }
         if let Some(path) = config.journald {
             let outlet = Journald::new(path, config.user, Arc::clone(&journald_is_up));
-            taps.push(Tap { level, substitute: false, queue: Queue::start("log-journald", outlet)? });
+            let queue = Queue::start("log-journald", config.journald_may_come, outlet)?;
+            taps.push(Tap { level, substitute: false, queue });
         }
         let hub = Self { level, journald_is_up, taps };
         if let Some(message) = first {

@@ -53,6 +53,8 @@ pub struct JournalConfig {
     pub kmsg: Option<Kmsg>,
     /// The socket of journald, there or not; [`JOURNALD_SOCKET`] save in tests.
     pub journald: Option<PathBuf>,
+    /// It may be one of our own units: thousands of messages are kept for it until it is there, else some hundreds.
+    pub journald_may_come: bool,
 }
 
 /// The outlets. Kept for as long as anything is logged.

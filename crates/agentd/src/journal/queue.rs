@@ -2,6 +2,7 @@
 //!
 //! # Invariants
 //! - Pushing takes no longer than copying a pointer.
+//! - A flood of messages wakes the thread a few hundred times in a second and no more.
 //! - Messages leave in the order in which they came. Where too many wait the oldest go, and their number takes their
 //!   place.
 
@@ -34,6 +35,10 @@ const RETRIES: u32 = 9;
 /// How long after an attempt a new message may make the next.
 const SPACING: Duration = Duration::from_secs(1);
 
+/// How long the thread stays for more before it goes to sleep until it is woken: waking it for each of a thousand
+/// messages costs the loop more than all else that it does for them.
+const LINGER: Duration = Duration::from_millis(5);
+
 /// Why an outlet did not take a message.
 #[derive(Debug)]
 pub(crate) enum Refusal {
@@ -58,10 +63,14 @@ struct State {
     dropped: u64,
     /// The thread holds one that is not delivered yet.
     busy: bool,
+    /// The thread sleeps until the next message.
+    asleep: bool,
     /// An attempt is wanted now.
     poked: bool,
     /// How many attempts have found nobody there.
     absences: u64,
+    /// Nobody was ever there, and nobody is expected to come.
+    hopeless: bool,
     /// The outlet has taken nothing for long.
     resigned: bool,
     ended: bool,
@@ -98,9 +107,11 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Starts the thread of an outlet.
-    pub(crate) fn start(name: &str, outlet: impl Outlet) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+    /// Starts the thread of an outlet. If it is not there, and not `expected` to come, less is kept for it, and the clock
+    /// makes no attempts.
+    pub(crate) fn start(name: &str, expected: bool, outlet: impl Outlet) -> io::Result<Self> {
+        let state = State { hopeless: !expected, resigned: !expected, ..State::default() };
+        let shared = Arc::new(Shared { state: Mutex::new(state), ..Shared::default() });
         let theirs = Arc::clone(&shared);
         let thread = thread::Builder::new().name(name.to_owned()).stack_size(256 << 10);
         thread.spawn(move || run(&theirs, outlet))?;
@@ -112,7 +123,9 @@ impl Queue {
         state.bytes += message.bytes();
         state.waiting.push_back(message);
         state.trim();
-        self.shared.changed.notify_one();
+        if std::mem::take(&mut state.asleep) {
+            self.shared.changed.notify_one();
+        }
     }
 
     /// Has the outlet tried now, as it may be there now.
@@ -149,13 +162,16 @@ fn run(shared: &Shared, mut outlet: impl Outlet) {
     let mut told = false;
     while let Some(message) = next(shared) {
         for attempt in 1.. {
+            let mut absent = false;
             match outlet.deliver(&message) {
                 Ok(()) => {
-                    shared.lock().resigned = false;
+                    let mut state = shared.lock();
+                    (state.hopeless, state.resigned) = (false, false);
                     break;
                 }
                 Err(Refusal::Later) => {}
                 Err(Refusal::Absent) => {
+                    absent = true;
                     shared.lock().absences += 1;
                     shared.delivered.notify_all();
                 }
@@ -167,7 +183,7 @@ fn run(shared: &Shared, mut outlet: impl Outlet) {
                     break;
                 }
             }
-            if !wait(shared, attempt) {
+            if !wait(shared, attempt, absent) {
                 return;
             }
         }
@@ -178,6 +194,7 @@ fn run(shared: &Shared, mut outlet: impl Outlet) {
 fn next(shared: &Shared) -> Option<Arc<Message>> {
     let mut state = shared.lock();
     state.busy = false;
+    let mut lingered = false;
     loop {
         if state.dropped > 0 {
             let text = format!("{} messages of agentd were dropped before this one", state.dropped);
@@ -194,16 +211,23 @@ fn next(shared: &Shared) -> Option<Arc<Message>> {
         if state.ended {
             return None;
         }
-        state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state = if std::mem::replace(&mut lingered, true) {
+            state.asleep = true;
+            shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+        } else {
+            shared.changed.wait_timeout(state, LINGER).unwrap_or_else(PoisonError::into_inner).0
+        };
     }
 }
 
 /// Waits until a refused message is to be offered again; false once there is nobody to wait for.
-fn wait(shared: &Shared, attempt: u32) -> bool {
+fn wait(shared: &Shared, attempt: u32, absent: bool) -> bool {
     let start = Instant::now();
-    let due = (attempt <= RETRIES).then(|| start + FIRST_RETRY * (1 << (attempt - 1)));
     let mut state = shared.lock();
-    if due.is_none() && !std::mem::replace(&mut state.resigned, true) {
+    let patient = attempt <= RETRIES;
+    // Where nobody ever was, the clock would only wake the machine: a new message or a poke may find somebody.
+    let due = (patient && !(absent && state.hopeless)).then(|| start + FIRST_RETRY * (1 << (attempt - 1)));
+    if !patient && !std::mem::replace(&mut state.resigned, true) {
         state.trim();
         state.waiting.shrink_to_fit();
     }
@@ -222,6 +246,8 @@ fn wait(shared: &Shared, attempt: u32) -> bool {
             due => due,
         };
         let now = Instant::now();
+        // Only the first of new messages changes until when we wait.
+        state.asleep = !news;
         state = match until {
             None => shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             Some(until) if until <= now => return true,
@@ -265,10 +291,34 @@ mod tests {
         Arc::new(Message::own(LogLevel::Info, number.to_string()))
     }
 
+    /// An outlet that is not there, and tells of each attempt.
+    struct Nobody(mpsc::Sender<()>);
+
+    impl Outlet for Nobody {
+        fn deliver(&mut self, _message: &Message) -> Result<(), Refusal> {
+            self.0.send(()).map_err(|_| Refusal::Later)?;
+            Err(Refusal::Absent)
+        }
+    }
+
+    #[test]
+    fn an_outlet_that_never_was_there_is_tried_for_a_message_and_not_by_the_clock() {
+        let soon = FIRST_RETRY * 4;
+        for (expected, again) in [(false, Err(mpsc::RecvTimeoutError::Timeout)), (true, Ok(()))] {
+            let (attempts, tried) = mpsc::channel();
+            let queue = Queue::start("test", expected, Nobody(attempts)).unwrap();
+            queue.push(message(1));
+            assert_eq!(tried.recv_timeout(Duration::from_secs(60)), Ok(()), "expected: {expected}");
+            assert_eq!(tried.recv_timeout(soon), again, "expected: {expected}");
+            queue.push(message(2));
+            assert_eq!(tried.recv_timeout(Duration::from_secs(60)), Ok(()), "expected: {expected}");
+        }
+    }
+
     #[test]
     fn an_outlet_that_stays_away_costs_little_memory_and_nothing_is_lost_uncounted() {
         let (opener, takes, gate) = gate();
-        let queue = Queue::start("test", gate).unwrap();
+        let queue = Queue::start("test", true, gate).unwrap();
         (0..2000).for_each(|number| queue.push(message(number)));
         // Each poke is an attempt, so that the half minute of them is over at once.
         let deadline = Instant::now() + Duration::from_secs(60);

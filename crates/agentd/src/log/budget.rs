@@ -13,11 +13,11 @@ struct Found {
 }
 
 /// Removes files until all take at most `limit` bytes; `keep`, which is being written, stays. Returns how many bytes
-/// went. A file that is open elsewhere is found missing at its next use, and made again.
+/// went, and how many are left. A file that is open elsewhere is found missing at its next use, and made again.
 ///
 /// # Errors
 /// The folder cannot be read, or a file cannot be removed.
-pub(crate) fn enforce(dir: &Path, limit: u64, keep: &Path) -> io::Result<u64> {
+pub(crate) fn enforce(dir: &Path, limit: u64, keep: &Path) -> io::Result<(u64, u64)> {
     let mut files = list(dir)?;
     let total: u64 = files.iter().map(|f| f.bytes).sum();
     let mut excess = total.saturating_sub(limit);
@@ -32,7 +32,7 @@ pub(crate) fn enforce(dir: &Path, limit: u64, keep: &Path) -> io::Result<u64> {
         excess = excess.saturating_sub(file.bytes);
         freed += file.bytes;
     }
-    Ok(freed)
+    Ok((freed, total.saturating_sub(freed)))
 }
 
 /// Removes the oldest full file of one unit, as the disk is full; whether there was one.

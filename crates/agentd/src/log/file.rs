@@ -61,25 +61,31 @@ pub(crate) struct UnitFile {
     kept: u32,
     /// A file was begun since somebody asked.
     begun: bool,
+    /// Bytes that were written since somebody asked.
+    written: u64,
 }
 
 impl UnitFile {
     /// Opens the file, making it and the folders above it where they are missing. Mode 0640.
     pub(crate) fn open(path: &Path, limit: u64, kept: u32) -> io::Result<Self> {
-        if let Ok(found) = fs::symlink_metadata(path)
-            && !found.is_file()
-        {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-        }
-        if let Some(folder) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
-        }
-        let file = OpenOptions::new().read(true).append(true).create(true).mode(0o640).open(path)?;
+        let file = match open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if let Some(folder) = path.parent() {
+                    DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+                }
+                open(path)?
+            }
+            opened => opened?,
+        };
         let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(not_regular());
+        }
         let identity = (found.dev(), found.ino());
         let size = found.len();
         let path = path.to_owned();
-        let mut opened = Self { path, file, identity, size, run: None, limit, kept, begun: size == 0 };
+        let mut opened =
+            Self { path, file, identity, size, run: None, limit, kept, begun: size == 0, written: 0 };
         opened.repair()?;
         Ok(opened)
     }
@@ -92,6 +98,11 @@ impl UnitFile {
     /// Whether a file was begun since the last call, so that all files together may take too much now.
     pub(crate) fn take_begun(&mut self) -> bool {
         std::mem::take(&mut self.begun)
+    }
+
+    /// How many bytes were written since the last call.
+    pub(crate) fn take_written(&mut self) -> u64 {
+        std::mem::take(&mut self.written)
     }
 
     /// Appends whole lines of one run, in as many files as they need.
@@ -143,7 +154,7 @@ impl UnitFile {
         let written = if head.is_empty() {
             self.file.write_all(lines)
         } else {
-            self.file.write_all(head).and_then(|()| self.file.write_all(lines))
+            self.file.write_all(&[head, lines].concat())
         };
         if let Err(error) = written {
             // A part of it may stand there. If it cannot be cut off, the next opening repairs the file.
@@ -153,6 +164,7 @@ impl UnitFile {
             return Err(error);
         }
         self.size += (head.len() + lines.len()) as u64;
+        self.written += (head.len() + lines.len()) as u64;
         Ok(())
     }
 
@@ -167,7 +179,9 @@ impl UnitFile {
             }
             rename_if_there(&self.path, &rotated(&self.path, 1))?;
         }
+        let written = self.written;
         *self = Self::open(&self.path, self.limit, self.kept)?;
+        self.written += written;
         Ok(())
     }
 
@@ -188,6 +202,25 @@ impl UnitFile {
         entry::write_entry(&mut lines, &now, 4, Origin::Manager, Ending::Newline, text);
         self.write(&[], &lines)
     }
+}
+
+/// Opens the file for reading and appending, and makes it where it is missing. What is no file is neither followed nor
+/// waited for.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).mode(0o640);
+    options.custom_flags(agentd_linux::open::NOFOLLOW | agentd_linux::open::NONBLOCK);
+    match options.open(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let other = fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
+            Err(if other { not_regular() } else { error })
+        }
+        opened => opened,
+    }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
 /// As many whole lines from the beginning as fit into `room` bytes.

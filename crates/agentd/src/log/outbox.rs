@@ -49,6 +49,8 @@ struct State {
     spare: Vec<Vec<u8>>,
     /// The reading thread waits for room.
     wanted: bool,
+    /// The writing thread waits for something to do.
+    idle: bool,
     ended: bool,
 }
 
@@ -100,13 +102,21 @@ impl Outbox {
         {
             state.spare.push(buffer);
         }
-        self.filled.notify_one();
+        self.fill(state);
     }
 
     /// Asks the writing thread for something.
     pub(crate) fn ask(&self, job: Job) {
-        self.lock().queue.push_back(Queued::Job(job));
-        self.filled.notify_one();
+        let mut state = self.lock();
+        state.queue.push_back(Queued::Job(job));
+        self.fill(&mut state);
+    }
+
+    /// Wakes the writing thread, if it is not on its way already.
+    fn fill(&self, state: &mut State) {
+        if std::mem::take(&mut state.idle) {
+            self.filled.notify_one();
+        }
     }
 
     /// Nothing will follow.
@@ -132,6 +142,7 @@ impl Outbox {
                 None if state.ended => return Work::End,
                 None => {}
             }
+            state.idle = true;
             state = match timeout {
                 None => self.filled.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(timeout) => {

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,12 @@ const FLOOD: Duration = Duration::from_millis(1);
 /// the work of a wake-up, of which each small write would cost one, is shared by hundreds of lines.
 const GATHER: Duration = Duration::from_micros(300);
 
+/// Commands that come within this time of the last are a flood as well, of a manager that starts or stops many units …
+const COMMAND_FLOOD: Duration = Duration::from_millis(2);
+/// … of which more is let gather, so that the work of a wake-up is shared by what belongs together. Shorter than a pipe
+/// takes to fill.
+const COMMAND_GATHER: Duration = Duration::from_millis(1);
+
 /// What is read at once: what a pipe holds, pipe(7).
 const READ_BYTES: usize = 64 << 10;
 
@@ -56,6 +63,14 @@ pub(crate) enum Command {
     Stop,
 }
 
+/// Where commands come from.
+pub(crate) struct Orders {
+    /// In the order in which they were said.
+    pub(crate) received: Receiver<Command>,
+    /// Set by whoever wakes us for them, cleared by us before we look.
+    pub(crate) woken: Arc<AtomicBool>,
+}
+
 struct Stream {
     unit: UnitName,
     run: InvocationId,
@@ -70,7 +85,7 @@ struct Stream {
 pub(crate) struct Reader {
     epoll: Epoll,
     waker: Arc<Waker>,
-    commands: Receiver<Command>,
+    orders: Orders,
     outbox: Arc<Outbox>,
     streams: HashMap<u64, Stream>,
     /// The streams of each run.
@@ -87,7 +102,7 @@ pub(crate) struct Reader {
 impl Reader {
     pub(crate) fn new(
         waker: Arc<Waker>,
-        commands: Receiver<Command>,
+        orders: Orders,
         outbox: Arc<Outbox>,
         max_line: usize,
         rate: Option<RateLimit>,
@@ -97,7 +112,7 @@ impl Reader {
         Ok(Self {
             epoll,
             waker,
-            commands,
+            orders,
             outbox,
             streams: HashMap::new(),
             runs: BTreeSet::new(),
@@ -114,6 +129,7 @@ impl Reader {
     pub(crate) fn run(mut self) {
         let mut ready = Vec::new();
         let mut last_output = Instant::now();
+        let mut last_command = last_output;
         loop {
             ready.clear();
             let timeout = self.deadline().map(|at| at.saturating_duration_since(Instant::now()));
@@ -130,7 +146,12 @@ impl Reader {
                 last_output = Instant::now();
             }
             if woken {
+                if last_command.elapsed() < COMMAND_FLOOD {
+                    std::thread::sleep(COMMAND_GATHER);
+                }
+                last_command = Instant::now();
                 self.waker.clear();
+                self.orders.woken.store(false, Ordering::Release);
             }
             self.resume();
             self.tell_suppressed(Instant::now());
@@ -145,7 +166,7 @@ impl Reader {
     /// Carries out what was said; false once that was to stop.
     fn obey(&mut self) -> bool {
         loop {
-            match self.commands.try_recv() {
+            match self.orders.received.try_recv() {
                 Ok(Command::Attach(unit, run, pipe, level_max)) => self.attach(unit, run, pipe, level_max),
                 Ok(Command::Record(unit, run, priority, text)) => self.record(&unit, run, priority, &text),
                 Ok(Command::Drain(run)) => self.drain_run(run),
@@ -367,7 +388,8 @@ mod tests {
         let waker = Arc::new(Waker::new().unwrap());
         let outbox = Arc::new(Outbox::new(Arc::clone(&waker)));
         let (commands, received) = mpsc::channel();
-        let reader = Reader::new(Arc::clone(&waker), received, Arc::clone(&outbox), 100, None).unwrap();
+        let orders = Orders { received, woken: Arc::default() };
+        let reader = Reader::new(Arc::clone(&waker), orders, Arc::clone(&outbox), 100, None).unwrap();
         let thread = std::thread::spawn(move || reader.run());
         let (mut longest, mut written, start) = (Duration::ZERO, 0_u64, Instant::now());
         // More units than there is room for.

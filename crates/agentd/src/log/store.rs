@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -15,7 +15,7 @@ use agentd_unit::UnitName;
 use super::config::LogConfig;
 use super::entry::Entry;
 use super::outbox::Outbox;
-use super::reader::{Command, Reader};
+use super::reader::{Command, Orders, Reader};
 use super::writer::{Job, Writer};
 
 /// Room for the two threads' stacks: their calls are shallow, and their buffers are on the heap.
@@ -32,6 +32,8 @@ pub struct FollowId(u64);
 pub struct LogStore {
     commands: Sender<Command>,
     waker: Arc<Waker>,
+    /// The reading thread was woken and has not looked yet.
+    woken: Arc<AtomicBool>,
     /// Its other end goes when the writing thread ends.
     ended: Mutex<mpsc::Receiver<()>>,
     next_follow: AtomicU64,
@@ -48,15 +50,17 @@ impl LogStore {
         let outbox = Arc::new(Outbox::new(Arc::clone(&waker)));
         let (commands, received) = mpsc::channel();
         let (alive, ended) = mpsc::channel();
+        let woken = Arc::new(AtomicBool::new(false));
+        let orders = Orders { received, woken: Arc::clone(&woken) };
         let reader =
-            Reader::new(Arc::clone(&waker), received, Arc::clone(&outbox), config.max_line, config.rate)?;
+            Reader::new(Arc::clone(&waker), orders, Arc::clone(&outbox), config.max_line, config.rate)?;
         let writer = Writer::new(config, outbox);
         spawn("log-read", move || reader.run())?;
         spawn("log-write", move || {
             writer.run();
             drop(alive);
         })?;
-        Ok(Self { commands, waker, ended: Mutex::new(ended), next_follow: AtomicU64::new(0) })
+        Ok(Self { commands, waker, woken, ended: Mutex::new(ended), next_follow: AtomicU64::new(0) })
     }
 
     /// Reads the pipe of a run from now on, until its last writer is gone. `pipe` is its read end; the write end is
@@ -130,7 +134,10 @@ impl LogStore {
         if self.commands.send(command).is_err() {
             tracing::error!("the log of the agents' output has ended; what they say is lost");
         }
-        self.waker.wake();
+        // Once for all that is said until it looks.
+        if !self.woken.swap(true, Ordering::AcqRel) {
+            self.waker.wake();
+        }
     }
 }
 

@@ -68,11 +68,13 @@ pub(crate) struct Writer {
     outbox: Arc<Outbox>,
     units: HashMap<UnitName, UnitLog>,
     uses: u64,
+    /// At most this is in all files: those that somebody removed since the folder was last looked at are counted too.
+    total: Option<u64>,
 }
 
 impl Writer {
     pub(crate) fn new(config: LogConfig, outbox: Arc<Outbox>) -> Self {
-        Self { config, outbox, units: HashMap::new(), uses: 0 }
+        Self { config, outbox, units: HashMap::new(), uses: 0, total: None }
     }
 
     /// Runs until everything was written that will ever be handed over.
@@ -147,8 +149,9 @@ impl Writer {
 
     fn fail(&mut self, unit: &UnitName, error: &io::Error) {
         let Some(log) = self.units.get_mut(unit) else { return };
-        // It may stand in a state that only opening repairs.
+        // It may stand in a state that only opening repairs, and hold more than was counted.
         log.file = None;
+        self.total = None;
         let reason = error.to_string();
         let delay = match log.failure.take() {
             Some(earlier) => (earlier.delay * 2).min(RETRY.1),
@@ -208,6 +211,8 @@ impl Writer {
             chunk.bytes.drain(..done);
             chunk.lines = chunk.bytes.iter().filter(|b| **b == b'\n').count() as u64;
         }
+        let added = file.take_written();
+        self.total = self.total.map(|total| total + added);
         if file.take_begun() {
             self.enforce_budget(unit);
         }
@@ -245,12 +250,18 @@ impl Writer {
 
     /// Makes room for the file that was begun for a unit. The lines are in it; that older ones stay is no reason to
     /// write them again.
-    fn enforce_budget(&self, unit: &UnitName) {
+    fn enforce_budget(&mut self, unit: &UnitName) {
+        // Looking at a thousand files for each new one would cost more than all else.
+        if self.total.is_some_and(|total| total <= self.config.max_total_bytes) {
+            return;
+        }
         let keep = file::path_of(&self.config.dir, unit);
         match budget::enforce(&self.config.dir, self.config.max_total_bytes, &keep) {
-            Ok(0) => {}
-            Ok(freed) => {
-                tracing::info!("the agents' logs took too much: their oldest {freed} bytes were removed")
+            Ok((freed, left)) => {
+                self.total = Some(left);
+                if freed > 0 {
+                    tracing::info!("the agents' logs took too much: their oldest {freed} bytes were removed");
+                }
             }
             Err(error) => {
                 tracing::warn!(%error, "the agents' logs may take too much, as old ones cannot be removed")
