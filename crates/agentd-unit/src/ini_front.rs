@@ -4,6 +4,7 @@
 //! between the two are left out, an empty line ends it, and so does the end of the file. A line may be as long as the
 //! file.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -40,11 +41,10 @@ pub(crate) enum Item {
 pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments, Vec<Diagnostic>) {
     let (items, problems) = items(source);
     let mut found = Assignments::default();
+    let mut seen = HashSet::new();
     for item in items {
         match item {
-            Item::Section(name) if !found.sections.iter().any(|known| known.text == name.text) => {
-                found.sections.push(name);
-            }
+            Item::Section(name) if seen.insert(name.text.clone()) => found.sections.push(name),
             Item::Assignment { section: Some(section), key, value } => {
                 found.assignments.push(Assignment { section, key, value, source: Arc::clone(source) });
             }

@@ -126,3 +126,38 @@ fn a_file_of_a_type_that_agentd_has_not_is_told() {
     let of_file = UnitName::of_file(Path::new("/x/web.service")).expect("a unit's file");
     assert_eq!(of_file, name("web.service"));
 }
+
+#[test]
+fn what_is_no_file_or_too_large_is_an_error_of_that_unit_alone_in_bounded_time() {
+    let tiers = Tiers::new();
+    tiers.write("usr/good.service", RUN).write("usr/other.service", RUN);
+    tiers.link("usr/loop.service", "loop.service");
+    tiers.link("usr/c.service", "d.service").link("usr/d.service", "c.service");
+    tiers.link("usr/zero.service", "/dev/zero").link("usr/missing.service", "nothing.service");
+    std::fs::create_dir(tiers.path("usr/folder.service")).expect("a folder");
+    let fifo = std::process::Command::new("mkfifo").arg(tiers.path("usr/fifo.service")).status();
+    assert!(fifo.expect("mkfifo runs").success());
+    // 100 MB without a block on the disk.
+    for file in ["usr/big.service", "usr/other.service.d/big.conf"] {
+        std::fs::create_dir_all(tiers.path("usr/other.service.d")).expect("a folder for the drop-in");
+        let sparse = std::fs::File::create(tiers.path(file)).expect("a large file");
+        sparse.set_len(100 << 20).expect("a sparse file");
+    }
+    let begin = std::time::Instant::now();
+    let report = tiers.load();
+    assert!(begin.elapsed().as_secs() < 5, "nothing blocks and nothing large is read");
+    assert_eq!(unit(&report, "good.service").load, LoadState::Loaded);
+    for (name, why) in [
+        ("loop.service", "links to itself"),
+        ("c.service", "leads in a circle"),
+        ("zero.service", "links to /dev/zero, outside of the search path"),
+        ("missing.service", "links to nothing.service, which no search path has"),
+        ("folder.service", "is a folder, not a file"),
+        ("fifo.service", "is a FIFO, not a file"),
+        ("big.service", "is larger than 1 MiB"),
+        ("other.service", "big.conf is larger than 1 MiB"),
+    ] {
+        let reason = reason(&report, name);
+        assert!(reason.contains(why), "{name}: {reason}");
+    }
+}

@@ -1,6 +1,6 @@
 //! A file in systemd's syntax, sorted by section and key.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,8 +9,9 @@ use crate::assignment::{Name, Raw, Value};
 use crate::diagnostic::{Diagnostic, Severity, quote};
 use crate::ini_front;
 use crate::name::{UnitName, UnitType};
-use crate::schema::{self, SYSTEMD_TYPES, Section, Shape};
+use crate::schema::{self, SYSTEMD_TYPES, Section, Setting, Shape, Slot};
 use crate::source::SourceFile;
+use crate::toml_front::MAX_ERRORS;
 use crate::values::words::{self, Escapes};
 
 /// Something that stands on a line of its own.
@@ -50,6 +51,8 @@ pub(super) enum Entry {
         given: Vec<Given>,
         /// Whether the file is a drop-in: then taking back reaches beyond the file.
         drop_in: bool,
+        /// Whether an empty value takes back those of its sister keys too.
+        shared: bool,
     },
 }
 
@@ -82,7 +85,15 @@ pub(super) fn collect(source: &Arc<SourceFile>, name: &UnitName) -> Document {
     let (items, problems) = ini_front::items(source);
     let document = Document { notes: problems, ..Document::default() };
     let drop_in = source.path().extension().is_some_and(|ending| ending == "conf");
-    let mut collector = Collector { source, name, document, above: Vec::new(), drop_in };
+    let mut collector = Collector {
+        source,
+        name,
+        document,
+        above: Vec::new(),
+        drop_in,
+        places: HashMap::new(),
+        keys: HashMap::new(),
+    };
     for item in items {
         match item {
             ini_front::Item::Blank => collector.above.push(Line::Blank),
@@ -121,21 +132,35 @@ struct Collector<'a> {
     document: Document,
     above: Vec<Line>,
     drop_in: bool,
+    /// Where each section stands in the document.
+    places: HashMap<String, usize>,
+    /// Where each key stands in its section.
+    keys: HashMap<(usize, String), usize>,
 }
 
 impl Collector<'_> {
+    /// Whether so much was noted that no more is.
+    fn is_full(&self) -> bool {
+        self.document.notes.len() >= MAX_ERRORS
+    }
+
     fn note(&mut self, span: &Range<usize>, message: String, help: impl Into<Option<String>>) {
+        if self.is_full() {
+            return;
+        }
         self.document.notes.push(Diagnostic::warning(self.source, span.clone(), message).with_help(help));
     }
 
     /// The section of this name, made where it first stands.
     fn section_text(&mut self, name: &str) -> usize {
-        let known = self.document.sections.iter().position(|section| section.name == name);
-        known.unwrap_or_else(|| {
-            let section = SectionText { name: name.to_owned(), above: Vec::new(), entries: Vec::new() };
-            self.document.sections.push(section);
-            self.document.sections.len() - 1
-        })
+        if let Some(index) = self.places.get(name) {
+            return *index;
+        }
+        let section = SectionText { name: name.to_owned(), above: Vec::new(), entries: Vec::new() };
+        self.document.sections.push(section);
+        let index = self.document.sections.len() - 1;
+        self.places.insert(name.to_owned(), index);
+        index
     }
 
     fn section(&mut self, name: &Name) {
@@ -146,7 +171,7 @@ impl Collector<'_> {
             self.note(&name.span, message, None);
             return self.above.push(Line::Comment(format!("[{text}]")));
         }
-        if text == "Install" && !self.drop_in && !self.document.sections.iter().any(|s| s.name == text) {
+        if text == "Install" && !self.drop_in && !self.places.contains_key(text) {
             let help = "write Enabled = false below it to decide with agentctl enable".to_owned();
             let message = "[Install] counts from the moment the TOML file is there".to_owned();
             self.note(&name.span, message, help);
@@ -164,7 +189,8 @@ impl Collector<'_> {
     fn assignment(&mut self, section: &str, key: &Name, value: &Value) {
         let text = text_of(value);
         if section.starts_with("X-") || key.text.starts_with("X-") {
-            return self.take(section, &key.text, Shape::Text, Item::Scalar(value::string(text)), value);
+            let item = Item::Scalar(value::string(text));
+            return self.take(section, &key.text, (Shape::Text, false), item, value);
         }
         let found = Section::from_name(section).filter(|s| s.fits(self.name.unit_type()));
         let Some(found) = found else {
@@ -172,11 +198,14 @@ impl Collector<'_> {
         };
         let (home, name) = schema::renamed(found, &key.text).unwrap_or((found, &key.text));
         let Some(setting) = home.setting(name) else {
-            let (message, help) = crate::parse::missing(found, home, name, &key.text);
-            self.note(&key.span, message, help);
+            if !self.is_full() {
+                // Looking for what was meant takes time.
+                let (message, help) = crate::parse::missing(found, home, name, &key.text);
+                self.note(&key.span, message, help);
+            }
             return self.comment_out(section, format!("{}={text}", key.text));
         };
-        let has = matches!(setting.slot, schema::Slot::Choice(words, _) if words().contains(&text));
+        let has = matches!(setting.slot, Slot::Choice(words, _) if words().contains(&text));
         let text = match schema::substitute(home, setting.key, text) {
             Some((word, why)) if !has => {
                 let message =
@@ -193,7 +222,9 @@ impl Collector<'_> {
                 let message = format!("[{section}] {}: {}", key.text, refused.why);
                 let finding = Diagnostic::warning(self.source, value.span.clone(), message);
                 let finding = Diagnostic { severity: Severity::Error, ..finding };
-                self.document.notes.push(finding.with_help(refused.help));
+                if !self.is_full() {
+                    self.document.notes.push(finding.with_help(refused.help));
+                }
                 return self.comment_out(section, format!("{}={text}", key.text));
             }
         };
@@ -201,7 +232,7 @@ impl Collector<'_> {
             let message = format!("[{section}] {}: an empty value takes back what the unit says", key.text);
             self.note(&value.span, message, "in TOML write the value that it is to have".to_owned());
         }
-        self.take(home.as_str(), setting.key, shape, item, value);
+        self.take(home.as_str(), setting.key, (shape, shares_reset(home, setting)), item, value);
     }
 
     /// The value of a line; units that agentd cannot have are left out.
@@ -248,25 +279,36 @@ impl Collector<'_> {
         self.document.sections[index].entries.push(Entry::Lines(loose));
     }
 
-    fn take(&mut self, section: &str, key: &str, shape: Shape, item: Item, value: &Value) {
+    fn take(&mut self, section: &str, key: &str, kind: (Shape, bool), item: Item, value: &Value) {
+        let (shape, shared) = kind;
         let text = text_of(value);
         let above = std::mem::take(&mut self.above);
         let words = (item != Item::Reset).then(|| text.to_owned());
+        let item_is_reset = item == Item::Reset;
         let new = Given { above, item, words, span: value.span.clone() };
         let index = self.section_text(section);
         let entries = &mut self.document.sections[index].entries;
-        let known = entries.iter_mut().find_map(|entry| match entry {
-            Entry::Key { key: known, given, .. } if known == key => Some(given),
-            _ => None,
-        });
-        match known {
-            Some(given) => given.push(new),
-            None => entries.push(Entry::Key {
-                key: key.to_owned(),
-                shape,
-                given: vec![new],
-                drop_in: self.drop_in,
-            }),
+        if shared && item_is_reset {
+            for entry in &mut *entries {
+                if let Entry::Key { key: sister, given, shared: true, .. } = entry
+                    && sister != key
+                {
+                    given.push(Given { above: Vec::new(), ..new.clone() });
+                }
+            }
+        }
+        match self.keys.get(&(index, key.to_owned())).and_then(|place| entries.get_mut(*place)) {
+            Some(Entry::Key { given, .. }) => given.push(new),
+            _ => {
+                self.keys.insert((index, key.to_owned()), entries.len());
+                entries.push(Entry::Key {
+                    key: key.to_owned(),
+                    shape,
+                    given: vec![new],
+                    drop_in: self.drop_in,
+                    shared,
+                });
+            }
         }
     }
 
@@ -324,5 +366,15 @@ impl Collector<'_> {
             }
         }
         names
+    }
+}
+
+/// Whether an empty value of the key takes back those of its sister keys too: triggers, listeners, watches.
+fn shares_reset(section: Section, setting: &Setting) -> bool {
+    match section {
+        Section::Timer => matches!(setting.slot, Slot::Triggers(..) | Slot::Calendars | Slot::Crons),
+        Section::Socket => setting.key.starts_with("Listen"),
+        Section::Path => setting.key.starts_with("Path") || setting.key == "DirectoryNotEmpty",
+        _ => false,
     }
 }

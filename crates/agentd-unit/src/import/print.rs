@@ -14,8 +14,9 @@ pub(super) fn print(document: &Document) -> String {
         }
         lines(&section.above, "", &mut text);
         text.push_str(&format!("[{}]\n", key(&section.name)));
+        let mut taken_back = false;
         for entry in &section.entries {
-            self::entry(entry, &mut text);
+            self::entry(entry, &mut taken_back, &mut text);
         }
     }
     lines(&document.tail, "", &mut text);
@@ -39,10 +40,11 @@ fn lines(lines: &[Line], indent: &str, text: &mut String) {
     }
 }
 
-fn entry(entry: &Entry, text: &mut String) {
+/// One entry; `taken_back`: a key of the section's sisters took back the values of all of them already.
+fn entry(entry: &Entry, taken_back: &mut bool, text: &mut String) {
     match entry {
         Entry::Lines(loose) => lines(loose, "", text),
-        Entry::Key { key: name, shape, given, drop_in } => {
+        Entry::Key { key: name, shape, given, drop_in, shared } => {
             let last_reset = given.iter().rposition(|given| given.item == Item::Reset);
             let counting = &given[last_reset.map_or(0, |reset| reset + 1)..];
             match shape {
@@ -58,7 +60,15 @@ fn entry(entry: &Entry, text: &mut String) {
                     let names = merged_capabilities(&words).unwrap_or_default();
                     text.push_str(&format!("{} = [{}]\n", key(name), names.join(", ")));
                 }
-                _ => list(name, *shape, given, counting, last_reset.is_some() && *drop_in, text),
+                // Among sisters the first says it for all: a later one would take back what the others set.
+                _ if *shared && counting.is_empty() && (!*drop_in || *taken_back) => {
+                    given.iter().for_each(|given| lines(&given.above, "", text));
+                }
+                _ => {
+                    let resets = last_reset.is_some() && *drop_in && !(*shared && *taken_back);
+                    *taken_back |= *shared && resets;
+                    list(name, *shape, given, counting, resets, text);
+                }
             }
         }
     }

@@ -119,6 +119,15 @@ impl Cursor<'_> {
 
     /// What stands behind a backslash, as its bytes; where unknown escapes are let be, an unknown one as it is.
     fn escape_or_keep(&mut self, bytes: &mut Vec<u8>) -> Result<(), Refused> {
+        // The usual unknown ones, as in a pattern: no error need be worded to be thrown away.
+        let unknown = |c: char| !c.is_ascii_digit() && !"abfnrtvsxuU\\\"';".contains(c);
+        if self.escapes == Escapes::Relaxed
+            && let Some(c) = self.next_if(unknown)
+        {
+            bytes.push(b'\\');
+            bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            return Ok(());
+        }
         let (start, length) = (self.at, bytes.len());
         let result = self.escape(bytes);
         if result.is_err() && self.escapes == Escapes::Relaxed {
