@@ -17,6 +17,7 @@ pub mod open;
 pub mod pidfd;
 pub mod reap;
 pub mod rlimit;
+pub mod seccomp;
 pub mod signal;
 pub mod socket;
 pub mod spawn;

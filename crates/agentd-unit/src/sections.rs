@@ -17,6 +17,7 @@ mod actions;
 mod agents;
 mod execution;
 mod life;
+mod sandbox;
 mod socket;
 
 pub use actions::{Action, CollectMode, SystemWide};
@@ -26,6 +27,10 @@ pub use execution::{
     Preserve, ResourceLimit, Seize,
 };
 pub use life::{ExitStatusSet, ExitType, Life, RestartMode, TimeoutMode};
+pub use sandbox::{
+    AddressFamilies, Bind, ProtectHome, ProtectProc, ProtectSystem, Sandbox, SandboxPath, SystemCalls,
+    TemporaryFileSystem,
+};
 pub use socket::{
     BindIpv6Only, Listen, ListenAddress, ListenKind, PathSection, PathWatch, SocketOptions, SocketSection,
 };
@@ -275,6 +280,8 @@ pub struct ServiceSection {
     pub execution: Execution,
     /// The finer rules of starts, ends and restarts.
     pub life: Life,
+    /// What keeps them from the rest of the machine.
+    pub sandbox: Sandbox,
 }
 
 /// A bound on memory as written.
@@ -336,6 +343,7 @@ impl Default for ServiceSection {
             no_new_privileges: false,
             execution: Execution::default(),
             life: Life::default(),
+            sandbox: Sandbox::default(),
         }
     }
 }

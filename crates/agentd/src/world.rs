@@ -28,11 +28,11 @@ use crate::control::{Follower, Inbound, unit_files};
 use crate::journal::{self, Journal};
 use crate::log::{FollowId, LogStore};
 use crate::perform::Spawner;
-use crate::perform::folders;
 use crate::perform::runs::Runs;
 use crate::perform::start::JOURNAL_UNIT;
 use crate::perform::trust::Trust;
 use crate::perform::usage;
+use crate::perform::{folders, temporary};
 use crate::units::{Errand, Loading};
 
 /// systemd's message id of "Started …".
@@ -220,6 +220,9 @@ impl World {
         let Some(run) = self.runs.end(id) else { return };
         if let Some(body) = run.unit.as_service() {
             folders::release(self, &run.unit.name, &body.service);
+        }
+        if let Some(folders) = run.private_tmp {
+            temporary::remove(folders);
         }
         self.watches.forget(id);
         self.trust.forget(&id.to_string());

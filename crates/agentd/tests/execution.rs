@@ -8,67 +8,8 @@ mod common;
 
 use std::fs;
 
-use common::{Manager, Setup, text};
-
-/// What a key brings about: lines for `[Service]`, a script, and what only the script of the unit with the lines prints.
-struct Case {
-    name: &'static str,
-    keys: String,
-    script: &'static str,
-    seen: String,
-}
-
-fn case(name: &'static str, keys: &str, script: &'static str, seen: &str) -> Case {
-    Case { name, keys: keys.to_owned(), script, seen: seen.to_owned() }
-}
-
-/// Writes both units of a case: what they print goes to files of their names.
-fn write(setup: &Setup, case: &Case) {
-    for (kind, keys) in [("with", case.keys.as_str()), ("without", "")] {
-        let name = format!("{}-{kind}", case.name);
-        let script = setup.file(&format!("{name}.sh"), &format!("#!/bin/sh\n{}\n", case.script));
-        let output = setup.path(&format!("{name}.out"));
-        let output = if keys.contains("StandardOutput") {
-            String::new()
-        } else {
-            format!("StandardOutput = \"truncate:{}\"\nStandardError = \"inherit\"\n", output.display())
-        };
-        let text = format!(
-            "[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/sh\", \"{}\"]\n{output}{keys}\n",
-            script.display()
-        );
-        setup.unit(&format!("{name}.service"), &text);
-    }
-}
-
-fn outcome(manager: &Manager, name: &str) -> String {
-    let output = manager.ctl(&["start", name]);
-    let printed = fs::read(manager.path(&format!("{name}.out"))).unwrap_or_default();
-    format!("{}{}", String::from_utf8_lossy(&printed), text(&output))
-}
-
-fn check(manager: &Manager, case: &Case) {
-    let with = outcome(manager, &format!("{}-with", case.name));
-    assert!(with.contains(&case.seen), "{}: {:?} is not in\n{with}", case.name, case.seen);
-    let without = outcome(manager, &format!("{}-without", case.name));
-    assert!(!without.contains(&case.seen), "{}: {:?} is in\n{without}", case.name, case.seen);
-}
-
-fn check_all(setup: Setup, cases: &[Case]) {
-    for case in cases {
-        write(&setup, case);
-    }
-    let manager = setup.start();
-    for case in cases {
-        check(&manager, case);
-    }
-}
-
-fn is_root() -> bool {
-    let root = fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);
-    assert!(root || std::env::var_os("CI").is_none(), "this test needs root");
-    root
-}
+use common::cases::{case, check_all, is_root};
+use common::{Setup, text};
 
 #[test]
 fn a_process_is_as_its_keys_say() {

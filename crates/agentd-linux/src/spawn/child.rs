@@ -9,8 +9,9 @@
 //!
 //! # The order
 //!
-//! own descriptors, cgroup, session, signals, OOM score, scheduling, descriptors, terminal, limits, umask, root, bounding set, secure
-//! bits, groups, user, folder, capabilities, no-new-privileges, exec. Limits come after the descriptors, so that a
+//! own descriptors, cgroup, session, signals, OOM score, scheduling, namespaces and mounts, descriptors, terminal, limits,
+//! umask, root, bounding set, secure bits, groups, user, folder, capabilities, no-new-privileges, filters, exec. Limits
+//! come after the descriptors, so that a
 //! low `LimitNOFILE` does not keep them from being placed. The bounding set and the secure bits come before the
 //! user, since both need CAP_SETPCAP; the ambient set after it, since a change of user clears it. The folder is
 //! entered as the user: on a network file system only the user may be allowed to.
@@ -18,12 +19,15 @@
 mod attributes;
 mod descriptors;
 mod identity;
+mod namespaces;
 
 use core::ffi::{c_char, c_void};
 use std::os::fd::RawFd;
 
+use super::mounts::Namespaces;
 use super::raw::{self, Errno};
 use super::step::Step;
+use crate::seccomp::Program;
 
 /// Where the child writes that it failed; the parent reads it once the child is past its exec or gone.
 #[repr(C)]
@@ -112,6 +116,10 @@ pub(super) struct Walk<'a> {
     pub(super) io_priority: Option<i32>,
     /// Descriptor 0 becomes the controlling terminal; true: even if it is another session's.
     pub(super) terminal: Option<bool>,
+    pub(super) namespaces: &'a Namespaces,
+    /// Room for a descriptor for each mount.
+    pub(super) trees: &'a mut [RawFd],
+    pub(super) filters: &'a [(&'static str, Program)],
     /// The sources of descriptors 0 and up; moved out of the way as the walk goes.
     pub(super) sources: &'a mut [RawFd],
     pub(super) shut: Shut,
@@ -201,6 +209,7 @@ impl Walk<'_> {
         }
         self.reset_signals().at(Step::SignalMask)?;
         self.set_attributes()?;
+        self.enter_namespaces()?;
         self.place_descriptors()?;
         if let Some(force) = self.terminal {
             raw::take_terminal(0, force).at(Step::Stdin)?;
@@ -222,6 +231,10 @@ impl Walk<'_> {
         self.set_ambient().at(Step::Capabilities)?;
         if self.no_new_privileges {
             raw::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).at(Step::NoNewPrivileges)?;
+        }
+        self.write_pid();
+        for (item, (_, program)) in (0..).zip(self.filters) {
+            raw::add_filter(program.instructions()).at_item(Step::Seccomp, item)?;
         }
         Ok(())
     }
@@ -253,13 +266,17 @@ impl Walk<'_> {
         }
     }
 
-    /// Becomes the program; comes back only with an errno.
-    fn exec(&self) -> Errno {
+    /// Before the filters, which may not let it ask.
+    fn write_pid(&self) {
         let pid = raw::getpid();
         for slot in self.pid_slots {
             // SAFETY: each slot has room for eleven bytes, in a buffer that only this child writes to.
             unsafe { write_decimal(*slot, pid) };
         }
+    }
+
+    /// Becomes the program; comes back only with an errno.
+    fn exec(&self) -> Errno {
         match self.target {
             // SAFETY: the parent made all three from C strings and arrays with a null at the end.
             Target::Path(path) => unsafe { raw::execve(path, self.argv, self.envp) },

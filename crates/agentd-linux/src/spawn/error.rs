@@ -47,6 +47,15 @@ fn action(plan: &SpawnPlan<'_>, step: Step, item: usize, source: &io::Error) -> 
         Step::SignalMask => "cannot reset the signals".into(),
         Step::OomAdjust => format!("cannot set the OOM score to {}", number(plan.oom_score_adjust)),
         Step::Nice => format!("cannot set the nice value to {}", number(plan.nice)),
+        Step::Network => "cannot make a network of its own (PrivateNetwork)".into(),
+        Step::Namespace => match item.checked_sub(1).and_then(|index| plan.namespaces.mounts.get(index)) {
+            Some(entry) => format!("{}: cannot mount {}", entry.key, entry.target.to_string_lossy()),
+            None => "cannot make namespaces of its own".into(),
+        },
+        Step::Seccomp => match plan.filters.get(item) {
+            Some((key, _)) => format!("cannot filter its system calls ({key})"),
+            None => "cannot filter its system calls".into(),
+        },
         Step::Stdin => "cannot connect standard input".into(),
         Step::Stdout => "cannot connect standard output".into(),
         Step::Stderr => "cannot connect standard error".into(),

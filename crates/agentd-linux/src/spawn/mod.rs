@@ -26,6 +26,7 @@ mod child;
 mod clone;
 mod error;
 mod features;
+mod mounts;
 mod plan;
 mod raw;
 mod slots;
@@ -41,6 +42,7 @@ use nix::sys::signal::Signal;
 
 pub use error::SpawnError;
 pub use features::{Features, release};
+pub use mounts::{Mount, MountEntry, MountFlags, Namespaces};
 pub use plan::{Identity, Policy, Program, Scheduling, SpawnPlan, Stdio, Terminal, WorkingDirectory};
 pub use step::{Step, exit_status_word};
 
@@ -52,6 +54,9 @@ use slots::Slots;
 /// How long a process of another user may take from birth to exec before it is killed: far more than a loaded
 /// machine needs, and the most that a user can delay the manager by stopping a child.
 pub const EXEC_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// capabilities(7).
+const CAP_SYS_ADMIN: u32 = 21;
 
 /// A process that runs its program.
 #[derive(Debug)]
@@ -73,6 +78,8 @@ pub struct Spawner {
     bounding_set: u64,
     /// The manager has inheritable capabilities, which an exec would hand down.
     inheritable: bool,
+    /// The manager has CAP_SYS_ADMIN.
+    administrates: bool,
     uid: u32,
     gid: u32,
     null: Option<OwnedFd>,
@@ -88,13 +95,14 @@ impl Spawner {
     /// ENOMEM for the stack; EMFILE; `/dev/null` is missing.
     pub fn new() -> io::Result<Self> {
         let ignores = |number: &i32| raw::disposition(*number) == Ok(libc::SIG_IGN);
-        let inheritable = raw::capabilities().map_err(io::Error::from_raw_os_error)?.inheritable != 0;
+        let capabilities = raw::capabilities().map_err(io::Error::from_raw_os_error)?;
         Ok(Self {
             stack: Stack::new()?,
             features: Features::probe(),
             ignored: (1..=64).filter(ignores).fold(0, |set, number| set | 1 << (number - 1)),
             bounding_set: bounding_set(),
-            inheritable,
+            inheritable: capabilities.inheritable != 0,
+            administrates: capabilities.effective & (1 << CAP_SYS_ADMIN) != 0,
             uid: nix::unistd::geteuid().as_raw(),
             gid: nix::unistd::getegid().as_raw(),
             null: None,
@@ -175,6 +183,12 @@ impl Spawner {
         Ok(placed.unwrap_or(0))
     }
 
+    /// Filters are for those who have CAP_SYS_ADMIN, or give up new privileges, seccomp(2).
+    fn needs_no_new_privileges(&self, plan: &SpawnPlan<'_>) -> bool {
+        let stays_root = plan.identity.as_ref().map_or(self.uid, |who| who.uid) == 0;
+        !(plan.filters.is_empty() || stays_root && self.administrates)
+    }
+
     fn null(&mut self) -> io::Result<RawFd> {
         let null = match self.null.take() {
             Some(fd) => fd,
@@ -226,6 +240,9 @@ impl Spawner {
             scheduling: plan.scheduling.map(|s| (policy_number(s), s.priority)),
             affinity: &arrays.affinity,
             io_priority: plan.io_priority,
+            namespaces: &plan.namespaces,
+            trees: &mut arrays.trees,
+            filters: &plan.filters,
             terminal: plan.terminal.map(|terminal| terminal == Terminal::Force),
             sources: &mut arrays.sources,
             shut,
@@ -238,7 +255,7 @@ impl Spawner {
             working_directory: folder.map_or(c"/".as_ptr(), |folder| folder.path.as_ptr()),
             directory_optional: folder.is_some_and(|folder| folder.optional),
             ambient: (plan.ambient_set != 0 || self.inheritable).then_some(plan.ambient_set),
-            no_new_privileges: plan.no_new_privileges,
+            no_new_privileges: plan.no_new_privileges || self.needs_no_new_privileges(plan),
             pid_slots: &arrays.pid_slots,
             target: match &plan.program {
                 Program::Path(path) => Target::Path(path.as_ptr()),
@@ -264,6 +281,7 @@ struct Arrays {
     rlimits: Vec<(u32, libc::rlimit64)>,
     oom_score_adjust: Option<Vec<u8>>,
     affinity: Vec<u8>,
+    trees: Vec<RawFd>,
 }
 
 /// Ten digits of the largest pid and NUL.
@@ -287,6 +305,7 @@ impl Arrays {
             rlimits: plan.rlimits.iter().map(limit).collect(),
             oom_score_adjust: plan.oom_score_adjust.map(|score| score.to_string().into_bytes()),
             affinity: processor_mask(&plan.affinity),
+            trees: vec![-1; plan.namespaces.mounts.len()],
             _pid_texts: pid_texts,
         }
     }

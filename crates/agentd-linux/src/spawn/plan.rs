@@ -3,7 +3,9 @@
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
+use super::mounts::Namespaces;
 use crate::rlimit::Rlimit;
+use crate::seccomp;
 
 /// What is executed.
 #[derive(Debug, Clone)]
@@ -139,6 +141,11 @@ pub struct SpawnPlan<'a> {
     pub terminal: Option<Terminal>,
     /// A session of its own, without a terminal.
     pub new_session: bool,
+    /// The namespaces that it gets of its own.
+    pub namespaces: Namespaces,
+    /// Filters of its system calls, in the order in which they are added, each with the key that it is for. A
+    /// process that may not add them otherwise gives up new privileges first, seccomp(2).
+    pub filters: Vec<(&'static str, seccomp::Program)>,
     /// The folder of the cgroup that it is born in. None: the manager's.
     pub cgroup: Option<BorrowedFd<'a>>,
 }
@@ -172,6 +179,8 @@ impl<'a> SpawnPlan<'a> {
             ignore_sigpipe: false,
             terminal: None,
             new_session: true,
+            namespaces: Namespaces::default(),
+            filters: Vec::new(),
             cgroup: None,
         }
     }

@@ -8,6 +8,12 @@
 //! - Nothing here allocates, locks, panics or touches thread-local storage.
 //! - A failed call gives its errno as `Err`; no global is involved.
 
+mod mount;
+
+pub(super) use mount::{
+    loopback_up, make_file, make_folder, mount, mount_setattr, move_mount, open_tree, unshare,
+};
+
 use core::arch::asm;
 use core::ffi::{c_char, c_int, c_long};
 
@@ -134,6 +140,16 @@ pub(super) fn set_uid(uid: u32) -> Raw {
 /// prctl(2) with options that take numbers only.
 pub(super) fn prctl(option: c_int, a: usize, b: usize) -> Raw {
     numbers(libc::SYS_prctl, [int(option), a, b, 0, 0, 0])
+}
+
+/// prctl(2) PR_SET_SECCOMP: adds a filter to those that there are.
+pub(super) fn add_filter(program: &[libc::sock_filter]) -> Raw {
+    // A program is never longer than 4096 instructions; the kernel only reads it.
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    let mode = libc::SECCOMP_MODE_FILTER as usize;
+    let args = [int(libc::PR_SET_SECCOMP), mode, &raw const filter as usize, 0, 0, 0];
+    // SAFETY: the call reads the live local and the instructions of the slice.
+    unsafe { syscall(libc::SYS_prctl, args) }
 }
 
 /// fcntl(2) F_DUPFD_CLOEXEC: the lowest free descriptor that is not below `least`.

@@ -25,6 +25,10 @@ pub enum Step {
     CpuAffinity,
     /// ioprio_set(2).
     IoPriority,
+    /// unshare(2) of the network, and its loopback device.
+    Network,
+    /// unshare(2) of the rest, and every mount.
+    Namespace,
     /// Standard input.
     Stdin,
     /// Standard output.
@@ -49,13 +53,15 @@ pub enum Step {
     Chdir,
     /// prctl(2) PR_SET_NO_NEW_PRIVS.
     NoNewPrivileges,
+    /// prctl(2) PR_SET_SECCOMP.
+    Seccomp,
     /// execve(2), execveat(2).
     Exec,
 }
 
 impl Step {
     /// All steps, in the order in which they are taken.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 25] = [
         Self::Fork,
         Self::Cgroup,
         Self::Setsid,
@@ -65,6 +71,8 @@ impl Step {
         Self::SetScheduler,
         Self::CpuAffinity,
         Self::IoPriority,
+        Self::Network,
+        Self::Namespace,
         Self::Stdin,
         Self::Stdout,
         Self::Stderr,
@@ -77,6 +85,7 @@ impl Step {
         Self::User,
         Self::Chdir,
         Self::NoNewPrivileges,
+        Self::Seccomp,
         Self::Exec,
     ];
 
@@ -105,7 +114,10 @@ impl Step {
             Self::Cgroup => 219,
             Self::Setsid => 220,
             Self::Stderr => 222,
+            Self::Network => 225,
+            Self::Namespace => 226,
             Self::NoNewPrivileges => 227,
+            Self::Seccomp => 228,
         })
     }
 

@@ -24,6 +24,13 @@ pub(super) fn choice(
     let word = match &value.raw {
         Raw::Bool(false) if words.contains(&"no") => "no".to_owned(),
         Raw::Bool(true) if words.contains(&"yes") => "yes".to_owned(),
+        Raw::Text(text) if words.contains(&"yes") && values::boolean::parse(text).is_ok() => {
+            if values::boolean::parse(text) == Ok(true) {
+                "yes".to_owned()
+            } else {
+                "no".to_owned()
+            }
+        }
         _ => match cx.text(value, &format!("a word ({})", words.join(", "))) {
             Some(word) => word,
             None => return,

@@ -14,6 +14,8 @@ pub mod principal;
 pub mod rlimit;
 pub mod span;
 pub mod stream;
+mod syscall_names;
+pub mod syscalls;
 pub mod words;
 
 use crate::diagnostic::quote;

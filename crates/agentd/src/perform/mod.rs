@@ -5,18 +5,23 @@
 pub mod archive;
 pub mod env_file;
 pub mod environment;
+pub mod filters;
 pub mod folders;
 pub mod identity;
 pub mod kill;
+pub mod mounts;
 pub mod plan;
 pub mod process;
 pub mod python;
 pub mod runs;
+pub mod sandbox;
 pub mod start;
 pub mod streams;
+pub mod temporary;
 pub mod trust;
 pub mod unit_files;
 pub mod usage;
+pub mod view;
 
 use std::collections::VecDeque;
 

@@ -18,7 +18,7 @@ use super::environment::{self, Account, DEFAULT_PATH, Facts};
 use super::runs::Process;
 use super::streams::Streams;
 use super::trust::{Executable, Refusal};
-use super::{folders, identity, process, python, start};
+use super::{folders, identity, process, python, sandbox, start};
 use crate::config::Mode;
 use crate::world::World;
 
@@ -50,6 +50,7 @@ struct Prepared {
     privileged: bool,
     /// The home of `User`, or of the manager, for `WorkingDirectory=~`.
     home: Option<PathBuf>,
+    made: Vec<folders::Made>,
     streams: Streams,
 }
 
@@ -78,6 +79,8 @@ fn execute(world: &mut World, spawn: &Spawn) -> Result<u32, SpawnFailure> {
         plan.bounding_set = service.capability_bounding_set;
         plan.ambient_set = service.ambient_capabilities;
         plan.no_new_privileges = service.no_new_privileges;
+        let (private, runtime) = (run.private_tmp.as_ref(), &world.config.folders.runtime);
+        sandbox::wall(&mut plan, service, &prepared.made, private, runtime)?;
         plan.secure_bits = Some(service.execution.secure_bits).filter(|bits| *bits != 0);
     }
     plan.cgroup = run.cgroup.as_ref().map(AsFd::as_fd);
@@ -137,7 +140,7 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
     let unset = &service.execution.unset_environment;
     let watchdog = spawn.environment.watchdog.is_some() && unset.iter().all(|name| name != "WATCHDOG_PID");
     let pid_variables = if watchdog { vec![c_string("WATCHDOG_PID")?] } else { Vec::new() };
-    Ok(Prepared { program, argv, env, pid_variables, fds, identity, privileged, home, streams })
+    Ok(Prepared { program, argv, env, pid_variables, fds, identity, privileged, home, made, streams })
 }
 
 /// What runs once the policy lets it; below `RootDirectory` it is looked at from outside, and run from within.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use agentd_engine::{EffectId, InvocationId};
@@ -41,6 +42,8 @@ pub struct Run {
     pub logged: bool,
     /// `JOURNAL_STREAM`, if it is the journal's stream.
     pub journal_stream: Option<String>,
+    /// Its own `/tmp` and `/var/tmp`.
+    pub private_tmp: Option<[PathBuf; 2]>,
 }
 
 impl Run {

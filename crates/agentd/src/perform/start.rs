@@ -13,7 +13,7 @@ use agentd_unit::sections::{MemoryLimit, ServiceSection, TasksLimit};
 
 use super::plan::{chain, resources};
 use super::runs::Run;
-use super::streams;
+use super::{streams, temporary};
 use crate::log::output_pipe;
 use crate::world::World;
 
@@ -43,6 +43,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
         world.watches.add(spawn.run, leaf);
     }
     let output = output(world, spawn)?;
+    let private_tmp = service.sandbox.private_tmp.then(|| temporary::make(spawn.run)).transpose()?;
     world.runs.begin(
         spawn.run,
         Run {
@@ -56,6 +57,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
             logged: output.logged,
             journal_stream: output.journal_stream,
             output: output.fd,
+            private_tmp,
         },
     );
     Ok(())

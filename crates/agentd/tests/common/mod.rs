@@ -1,6 +1,8 @@
 //! A real agentd in folders of its own, spoken to through the real agentctl.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its own part of this module")]
 
+pub mod cases;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

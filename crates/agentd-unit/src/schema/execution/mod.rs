@@ -1,9 +1,11 @@
 //! The keys of `[Service]` that say how its processes are executed, systemd.exec(5).
 
+mod calls;
 mod environment;
 mod folders;
 mod limits;
 mod process;
+mod sandbox;
 mod streams;
 
 use super::apply::{ApplyContext, resets};
@@ -16,7 +18,9 @@ const COUNT: usize = process::SETTINGS.len()
     + limits::SETTINGS.len()
     + environment::SETTINGS.len()
     + streams::SETTINGS.len()
-    + folders::SETTINGS.len();
+    + folders::SETTINGS.len()
+    + sandbox::SETTINGS.len()
+    + calls::SETTINGS.len();
 
 /// The keys.
 pub(super) const SETTINGS: [Setting; COUNT] = joined(&[
@@ -25,6 +29,8 @@ pub(super) const SETTINGS: [Setting; COUNT] = joined(&[
     environment::SETTINGS,
     streams::SETTINGS,
     folders::SETTINGS,
+    sandbox::SETTINGS,
+    calls::SETTINGS,
 ]);
 
 /// A scalar whose specifiers are resolved first; what was parsed, if it was.

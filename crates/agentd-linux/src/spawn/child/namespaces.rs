@@ -1,0 +1,92 @@
+//! Entering namespaces of its own, and making the mounts in them.
+
+use core::ffi::c_int;
+use std::os::fd::RawFd;
+
+use super::super::mounts::{Mount, MountEntry};
+use super::super::raw;
+use super::super::step::Step;
+use super::{At, Failure, Walk};
+
+impl Walk<'_> {
+    /// Network, host name, mounts.
+    pub(super) fn enter_namespaces(&mut self) -> Result<(), Failure> {
+        if self.namespaces.network {
+            raw::unshare(libc::CLONE_NEWNET).at(Step::Network)?;
+            raw::loopback_up().at(Step::Network)?;
+        }
+        if self.namespaces.hostname {
+            raw::unshare(libc::CLONE_NEWUTS).at(Step::Namespace)?;
+        }
+        if !self.namespaces.mounts.is_empty() {
+            raw::unshare(libc::CLONE_NEWNS).at(Step::Namespace)?;
+            // What the machine mounts later is seen; what is mounted here is not seen there.
+            // SAFETY: all strings are literals or null.
+            unsafe { raw::mount(c"none", c"/", None, libc::MS_REC | libc::MS_SLAVE, None) }
+                .at(Step::Namespace)?;
+            self.copy_trees()?;
+            self.attach_all()?;
+        }
+        Ok(())
+    }
+
+    /// Copies every tree as it is now, before the first change.
+    fn copy_trees(&mut self) -> Result<(), Failure> {
+        for (item, (entry, slot)) in (1..).zip(self.namespaces.mounts.iter().zip(self.trees.iter_mut())) {
+            if let Mount::Tree { source, recursive } = &entry.mount {
+                *slot = match raw::open_tree(source, *recursive) {
+                    Ok(fd) => fd as RawFd,
+                    Err(libc::ENOENT) if entry.optional => ABSENT,
+                    Err(errno) => return Err(Failure { step: Step::Namespace, errno, item }),
+                };
+            }
+        }
+        Ok(())
+    }
+
+    fn attach_all(&mut self) -> Result<(), Failure> {
+        for (item, (entry, tree)) in (1..).zip(self.namespaces.mounts.iter().zip(self.trees.iter())) {
+            attach(entry, *tree).at_item(Step::Namespace, item)?;
+        }
+        Ok(())
+    }
+}
+
+/// In the place of a tree that may be missing, and is.
+const ABSENT: RawFd = -1;
+
+fn attach(entry: &MountEntry, tree: RawFd) -> Result<(), raw::Errno> {
+    let (target, flags) = (entry.target.as_c_str(), entry.flags.0);
+    let empty: c_int = libc::AT_EMPTY_PATH;
+    match &entry.mount {
+        Mount::Tree { .. } if tree == ABSENT => {}
+        Mount::Tree { .. } => {
+            if flags != 0 {
+                raw::mount_setattr(tree, c"", empty | libc::AT_RECURSIVE, flags)?;
+            }
+            raw::move_mount(tree, target)?;
+            raw::close(tree)?;
+        }
+        Mount::New { fstype, options } => {
+            let inert = libc::MS_NOSUID | libc::MS_NODEV;
+            // SAFETY: the strings are of the plan, which outlives the walk.
+            unsafe { raw::mount(fstype, target, Some(fstype), inert, Some(options)) }?;
+            if flags != 0 {
+                raw::mount_setattr(libc::AT_FDCWD, target, 0, flags)?;
+            }
+        }
+        Mount::InPlace => {
+            raw::mount_setattr(libc::AT_FDCWD, target, libc::AT_RECURSIVE, flags)?;
+        }
+        Mount::Folder => ignore_existing(raw::make_folder(target))?,
+        Mount::File => ignore_existing(raw::make_file(target))?,
+    }
+    Ok(())
+}
+
+fn ignore_existing(made: raw::Raw) -> Result<(), raw::Errno> {
+    match made {
+        Ok(_) | Err(libc::EEXIST) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}

@@ -1,0 +1,169 @@
+//! The walls: system calls.
+
+use std::collections::BTreeMap;
+
+use super::super::{Setting, Slot};
+use super::scalar;
+use crate::assignment::{Raw, Value};
+use crate::draft::Draft;
+use crate::schema::apply::{ApplyContext, resets, set};
+use crate::sections::{AddressFamilies, SystemCalls};
+use crate::values::syscalls::{self, ALL_NAMESPACES};
+use crate::values::{Refused, boolean};
+
+/// The keys.
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting::new(
+        "RestrictNamespaces",
+        Slot::Own("boolean or list of kinds", namespaces),
+        "The kinds of namespaces that it may make and enter; true allows none, ~ all but these; default all.",
+    ),
+    Setting::new(
+        "RestrictSUIDSGID",
+        Slot::Bool(|d| &mut d.service.sandbox.restrict_suid_sgid),
+        "It gives no file the set-user-id or set-group-id bit; default no.",
+    ),
+    Setting::new(
+        "RestrictRealtime",
+        Slot::Bool(|d| &mut d.service.sandbox.restrict_realtime),
+        "It cannot ask for real-time scheduling; default no.",
+    ),
+    Setting::new(
+        "LockPersonality",
+        Slot::Bool(|d| &mut d.service.sandbox.lock_personality),
+        "It cannot change its execution domain, personality(2); default no.",
+    ),
+    Setting::new(
+        "MemoryDenyWriteExecute",
+        Slot::Bool(|d| &mut d.service.sandbox.deny_write_execute),
+        "It has no memory that is both written and executed; default no.",
+    ),
+    Setting::new(
+        "RestrictAddressFamilies",
+        Slot::Own("list of address families, none or ~", families),
+        "The address families that its sockets may have; ~ all but these; default all.",
+    ),
+    Setting::new(
+        "SystemCallFilter",
+        Slot::Own("list of system calls and groups", calls),
+        "The system calls that it may make, such as @system-service; ~ all but these; default all.",
+    ),
+    Setting::new(
+        "SystemCallErrorNumber",
+        Slot::Own("error or kill", |value, d, cx| {
+            let denial = scalar(value, cx, "an error", syscalls::denial);
+            set(&mut d.service.sandbox.system_call_error, denial.map(Some));
+        }),
+        "What a call gives that SystemCallFilter denies; default kill.",
+    ),
+    Setting::new(
+        "SystemCallArchitectures",
+        Slot::Own("native", |value, d, cx| {
+            if resets(value) {
+                d.service.sandbox.native_calls = false;
+                return;
+            }
+            for (span, word) in cx.words(value, "the word native").unwrap_or_default() {
+                let help = "native is the only one; it shuts out x32 and 32-bit calls";
+                match word.as_str() {
+                    "native" => d.service.sandbox.native_calls = true,
+                    _ => cx.refuse(&span, Refused::of(&word, "is no architecture here", help)),
+                }
+            }
+        }),
+        "The calling conventions that it may use: native alone; default all.",
+    ),
+];
+
+/// A list whose first word may begin with `~`, which turns the whole round.
+type Words = (bool, Vec<(std::ops::Range<usize>, String)>);
+
+fn words(value: &Value, cx: &mut ApplyContext<'_>, wanted: &str) -> Option<Words> {
+    let mut words = cx.words(value, wanted)?;
+    let mut inverted = false;
+    if let Some((_, first)) = words.first_mut()
+        && let Some(rest) = first.strip_prefix('~')
+    {
+        inverted = true;
+        *first = rest.to_owned();
+    }
+    words.retain(|(_, word)| !word.is_empty());
+    Some((inverted, words))
+}
+
+fn namespaces(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+    let field = &mut draft.service.sandbox.namespaces;
+    let said = match &value.raw {
+        Raw::Bool(yes) => Some(*yes),
+        Raw::Text(text) => boolean::parse(text.trim()).ok(),
+        _ => None,
+    };
+    match said {
+        Some(restrict) => *field = restrict.then_some(0),
+        None if resets(value) => *field = None,
+        None => {
+            let Some((inverted, words)) = words(value, cx, "a list of kinds") else { return };
+            let mut flags = 0;
+            for (span, word) in words {
+                flags |= cx.take(&span, syscalls::namespace(&word)).unwrap_or(0);
+            }
+            *field = Some(match (*field, inverted) {
+                (None, false) => flags,
+                (None, true) => ALL_NAMESPACES & !flags,
+                (Some(before), false) => before | flags,
+                (Some(before), true) => before & !flags,
+            });
+        }
+    }
+}
+
+fn families(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+    let field = &mut draft.service.sandbox.address_families;
+    if resets(value) {
+        *field = None;
+        return;
+    }
+    let Some((inverted, words)) = words(value, cx, "a list of address families") else { return };
+    if let [(_, word)] = words.as_slice()
+        && word == "none"
+    {
+        *field = Some(AddressFamilies { allow: true, families: [].into() });
+        return;
+    }
+    let list = field.get_or_insert_with(|| AddressFamilies { allow: !inverted, families: [].into() });
+    for (span, word) in words {
+        let Some(family) = cx.take(&span, syscalls::address_family(&word)) else { continue };
+        if list.allow == inverted {
+            list.families.remove(&family);
+        } else {
+            list.families.insert(family);
+        }
+    }
+}
+
+/// As in systemd: the first assignment says whether the list allows or denies; later ones add to it or, the other way
+/// round, take away. A list that allows has what no program can do without.
+fn calls(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+    let field = &mut draft.service.sandbox.system_calls;
+    if resets(value) {
+        *field = None;
+        return;
+    }
+    let Some((inverted, words)) = words(value, cx, "a list of system calls") else { return };
+    let list = field.get_or_insert_with(|| SystemCalls { allow: !inverted, calls: BTreeMap::new() });
+    if list.allow && list.calls.is_empty() {
+        let always = syscalls::group("@default").unwrap_or_default();
+        // What executes a program that was verified is the same as execve, by descriptor.
+        list.calls.extend(always.into_iter().chain(["execveat"]).map(|call| (call, None)));
+    }
+    for (span, word) in words {
+        let Some((calls, denial)) = cx.take(&span, syscalls::rule(&word)) else { continue };
+        for call in calls {
+            if list.allow == inverted {
+                list.calls.remove(call);
+            } else {
+                list.calls.insert(call, denial);
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What keeps a service's processes from the rest of the machine, systemd.exec(5) "SANDBOXING".
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use crate::values::syscalls::Denial;
+use crate::words::Words;
+
+/// The walls around a service's processes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sandbox {
+    /// `PrivateTmp`: its own `/tmp` and `/var/tmp`, gone when the run ends.
+    pub private_tmp: bool,
+    /// `PrivateDevices`: a `/dev` with pseudo devices alone, and no capability to make others.
+    pub private_devices: bool,
+    /// `PrivateNetwork`: a network of its own, with nothing but a loopback device.
+    pub private_network: bool,
+    /// `ProtectSystem`.
+    pub protect_system: ProtectSystem,
+    /// `ProtectHome`.
+    pub protect_home: ProtectHome,
+    /// `ProtectProc`.
+    pub protect_proc: ProtectProc,
+    /// `ProcSubset=pid`: `/proc` shows processes alone.
+    pub proc_of_processes: bool,
+    /// `ProtectKernelTunables`: `/proc/sys`, `/sys` and the like are read-only.
+    pub protect_kernel_tunables: bool,
+    /// `ProtectKernelModules`: none is loaded.
+    pub protect_kernel_modules: bool,
+    /// `ProtectKernelLogs`: the kernel's log is out of reach.
+    pub protect_kernel_logs: bool,
+    /// `ProtectControlGroups`: `/sys/fs/cgroup` is read-only.
+    pub protect_control_groups: bool,
+    /// `ProtectClock`: the clocks cannot be set.
+    pub protect_clock: bool,
+    /// `ProtectHostname`: a host name of its own, which cannot be changed.
+    pub protect_hostname: bool,
+    /// `ReadWritePaths`: exceptions from what is read-only.
+    pub read_write: Vec<SandboxPath>,
+    /// `ReadOnlyPaths`.
+    pub read_only: Vec<SandboxPath>,
+    /// `InaccessiblePaths`.
+    pub inaccessible: Vec<SandboxPath>,
+    /// `TemporaryFileSystem`.
+    pub temporary: Vec<TemporaryFileSystem>,
+    /// `BindPaths`, `BindReadOnlyPaths`.
+    pub binds: Vec<Bind>,
+    /// `RestrictNamespaces`: the kinds that may be made and entered, as flags of clone(2); `None`: all.
+    pub namespaces: Option<u32>,
+    /// `RestrictSUIDSGID`: no file is given these bits.
+    pub restrict_suid_sgid: bool,
+    /// `RestrictRealtime`: no real-time scheduling.
+    pub restrict_realtime: bool,
+    /// `LockPersonality`: the execution domain stays Linux.
+    pub lock_personality: bool,
+    /// `MemoryDenyWriteExecute`: no memory is both written and executed.
+    pub deny_write_execute: bool,
+    /// `RestrictAddressFamilies`; `None`: all.
+    pub address_families: Option<AddressFamilies>,
+    /// `SystemCallFilter`; `None`: all.
+    pub system_calls: Option<SystemCalls>,
+    /// `SystemCallErrorNumber`: what a denied call gives; default: the process is killed.
+    pub system_call_error: Option<Denial>,
+    /// `SystemCallArchitectures=native`.
+    pub native_calls: bool,
+}
+
+/// `ProtectSystem`: what is read-only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProtectSystem {
+    /// Nothing.
+    #[default]
+    No,
+    /// `/usr` and the boot loader.
+    Yes,
+    /// `/etc` too.
+    Full,
+    /// Everything but `/dev`, `/proc`, `/sys` and the homes.
+    Strict,
+}
+
+impl Words for ProtectSystem {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("no", Self::No), ("yes", Self::Yes), ("full", Self::Full), ("strict", Self::Strict)];
+}
+
+/// `ProtectHome`: what becomes of `/home`, `/root` and `/run/user`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProtectHome {
+    /// Nothing.
+    #[default]
+    No,
+    /// They cannot be entered.
+    Yes,
+    /// They are read-only.
+    ReadOnly,
+    /// They are empty.
+    Tmpfs,
+}
+
+impl Words for ProtectHome {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("no", Self::No), ("yes", Self::Yes), ("read-only", Self::ReadOnly), ("tmpfs", Self::Tmpfs)];
+}
+
+/// `ProtectProc`: whose processes `/proc` shows, proc(5) `hidepid`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProtectProc {
+    /// All.
+    #[default]
+    Default,
+    /// Of others nothing but the numbers.
+    NoAccess,
+    /// Those of its user.
+    Invisible,
+    /// Those that it could trace.
+    Ptraceable,
+}
+
+impl Words for ProtectProc {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("default", Self::Default),
+        ("noaccess", Self::NoAccess),
+        ("invisible", Self::Invisible),
+        ("ptraceable", Self::Ptraceable),
+    ];
+}
+
+/// A path of a list; `-` in front: it may be missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxPath {
+    /// Where.
+    pub path: PathBuf,
+    /// Whether a missing one is no error.
+    pub optional: bool,
+}
+
+/// One file system in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemporaryFileSystem {
+    /// Where.
+    pub path: PathBuf,
+    /// `ro`: nothing can be written to it.
+    pub read_only: bool,
+    /// Options of tmpfs(5).
+    pub options: String,
+}
+
+/// A file or folder that is seen somewhere else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bind {
+    /// What.
+    pub source: PathBuf,
+    /// Where.
+    pub target: PathBuf,
+    /// Whether a missing source is no error.
+    pub optional: bool,
+    /// With what is mounted below the source.
+    pub recursive: bool,
+    /// `BindReadOnlyPaths`.
+    pub read_only: bool,
+}
+
+/// The families that sockets may have.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AddressFamilies {
+    /// Whether these are the allowed ones; else all but these are.
+    pub allow: bool,
+    /// Their numbers.
+    pub families: BTreeSet<u16>,
+}
+
+/// The calls that processes may make.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SystemCalls {
+    /// Whether these are the allowed ones; else all but these are.
+    pub allow: bool,
+    /// Their names, and what a denied one gives where it says so itself.
+    pub calls: BTreeMap<&'static str, Option<Denial>>,
+}

@@ -1,0 +1,316 @@
+//! From places and what covers them to mounts in the order in which they can be made.
+//!
+//! # Invariants
+//!
+//! - An upper place comes before those in it.
+//! - One place has one cover: the one that takes away the most.
+//! - Nothing is mounted below what cannot be entered.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use agentd_engine::SpawnFailure;
+use agentd_linux::spawn::{Mount, MountEntry, MountFlags};
+
+use super::plan::{c_path, resources, step};
+
+const EXIT_NAMESPACE: u8 = 226;
+
+/// What stands in a place, the one that takes away the most first.
+#[derive(Debug, Clone)]
+pub enum Cover {
+    /// Something that cannot be entered or read.
+    Inaccessible,
+    /// A copy of what is somewhere.
+    Tree {
+        /// Where.
+        source: PathBuf,
+        /// With what is mounted below.
+        recursive: bool,
+        /// Its flags.
+        flags: MountFlags,
+    },
+    /// An empty file system in memory.
+    Temporary {
+        /// Options of tmpfs(5).
+        options: String,
+        /// Nothing can be written, once what is mounted in it has its place.
+        read_only: bool,
+    },
+    /// A `/proc` of its own.
+    Processes {
+        /// Options of proc(5).
+        options: String,
+    },
+    /// What is there, and nothing can be written.
+    ReadOnly,
+    /// What is there, although what is above it is covered.
+    AsItIs,
+}
+
+impl Cover {
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::Inaccessible => 0,
+            Self::Tree { .. } => 1,
+            Self::Temporary { .. } => 2,
+            Self::Processes { .. } => 3,
+            Self::ReadOnly => 4,
+            Self::AsItIs => 5,
+        }
+    }
+}
+
+/// What it means if the place is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// The start fails.
+    Required,
+    /// It is left out.
+    Optional,
+    /// It is made.
+    Made,
+    /// It is there once what is above it is covered.
+    Covered,
+}
+
+/// Where things are.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// `RootDirectory`.
+    pub root: Option<&'a Path>,
+    /// Where the manager keeps what it mounts.
+    pub runtime: &'a Path,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: &'static str,
+    target: PathBuf,
+    need: Need,
+    cover: Cover,
+}
+
+/// What is to be mounted, in no order yet.
+#[derive(Debug)]
+pub struct Mounts<'a> {
+    place: Place<'a>,
+    entries: Vec<Entry>,
+}
+
+impl<'a> Mounts<'a> {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(place: Place<'a>) -> Self {
+        Self { place, entries: Vec::new() }
+    }
+
+    /// Covers a place. Links in its path are followed now, within the root that the processes will have.
+    ///
+    /// # Errors
+    /// It has to be there and is not.
+    pub fn add(
+        &mut self,
+        key: &'static str,
+        path: &Path,
+        need: Need,
+        cover: Cover,
+    ) -> Result<(), SpawnFailure> {
+        let outside = match self.place.root {
+            Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
+            None => path.to_owned(),
+        };
+        let target = match fs::canonicalize(&outside) {
+            Ok(target) => target,
+            Err(_) if matches!(need, Need::Made | Need::Covered) => outside,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && need == Need::Optional => return Ok(()),
+            Err(error) => return Err(failed(key, path, &error)),
+        };
+        self.entries.push(Entry { key, target, need, cover });
+        Ok(())
+    }
+
+    /// Where the source of a bind leads; none if it may be missing and is.
+    ///
+    /// # Errors
+    /// It has to be there and is not.
+    pub fn source(
+        &self,
+        key: &'static str,
+        path: &Path,
+        optional: bool,
+    ) -> Result<Option<PathBuf>, SpawnFailure> {
+        match fs::canonicalize(path) {
+            Ok(path) => Ok(Some(path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && optional => Ok(None),
+            Err(error) => Err(failed(key, path, &error)),
+        }
+    }
+
+    /// A folder of the manager's own, filled by `fill`.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn prepare(
+        &self,
+        key: &'static str,
+        name: &str,
+        fill: impl FnOnce(&Path) -> io::Result<()>,
+    ) -> Result<PathBuf, SpawnFailure> {
+        let folder = self.place.runtime.join("sandbox").join(name);
+        let made = fs::create_dir_all(&folder).and_then(|()| fill(&folder));
+        made.and_then(|()| fs::canonicalize(&folder)).map_err(|error| failed(key, &folder, &error))
+    }
+
+    /// The mounts, in order.
+    ///
+    /// # Errors
+    /// A place, or what covers it, cannot be made.
+    pub fn finish(mut self) -> Result<Vec<MountEntry>, SpawnFailure> {
+        self.entries
+            .sort_by(|a, b| a.target.cmp(&b.target).then_with(|| a.cover.rank().cmp(&b.cover.rank())));
+        self.entries.dedup_by(|second, first| second.target == first.target);
+        let shut: Vec<PathBuf> = self
+            .entries
+            .iter()
+            .filter(|e| matches!(e.cover, Cover::Inaccessible))
+            .map(|e| e.target.clone())
+            .collect();
+        let within = |target: &Path| shut.iter().any(|shut| target != shut && target.starts_with(shut));
+        self.entries.retain(|entry| !within(&entry.target));
+        self.leave_out_what_is_covered();
+        let mut mounts = Vec::new();
+        let mut last = Vec::new();
+        for (index, entry) in self.entries.iter().enumerate() {
+            self.make_place(entry, &self.entries[..index], &mut mounts)?;
+            mounts.push(self.mount(entry)?);
+            if let Cover::Temporary { read_only: true, .. } = entry.cover {
+                last.push(in_place(entry.key, &entry.target, MountFlags::READ_ONLY)?);
+            }
+        }
+        // Upper ones cover all that is in them, so places in memory are shut last.
+        mounts.extend(last);
+        Ok(mounts)
+    }
+
+    /// What is optional and not to be found in what covers the place above it goes.
+    fn leave_out_what_is_covered(&mut self) {
+        let uppers: Vec<(PathBuf, Cover)> =
+            self.entries.iter().map(|entry| (entry.target.clone(), entry.cover.clone())).collect();
+        self.entries.retain(|entry| {
+            let above = |target: &Path| entry.target != target && entry.target.starts_with(target);
+            let upper = uppers.iter().rev().find(|(target, _)| above(target));
+            let Some((target, cover)) = upper.filter(|_| entry.need == Need::Optional) else { return true };
+            let below = entry.target.strip_prefix(target).unwrap_or(&entry.target);
+            match cover {
+                Cover::Tree { source, .. } => source.join(below).exists(),
+                Cover::Processes { options } => !options.contains("subset=pid"),
+                _ => true,
+            }
+        });
+    }
+
+    fn mount(&self, entry: &Entry) -> Result<MountEntry, SpawnFailure> {
+        let tree = |source: &Path, recursive| -> Result<Mount, SpawnFailure> {
+            Ok(Mount::Tree { source: c_path(source)?, recursive })
+        };
+        let (mount, flags) = match &entry.cover {
+            Cover::ReadOnly if entry.target == Path::new("/") => {
+                return in_place(entry.key, &entry.target, MountFlags::READ_ONLY);
+            }
+            Cover::ReadOnly => (tree(&entry.target, true)?, MountFlags::READ_ONLY),
+            Cover::AsItIs => (tree(&entry.target, true)?, MountFlags::default()),
+            Cover::Tree { source, recursive, flags } => (tree(source, *recursive)?, *flags),
+            Cover::Inaccessible => {
+                let flags = MountFlags::READ_ONLY.and(MountFlags::INERT);
+                (tree(&self.inaccessible(entry)?, false)?, flags)
+            }
+            Cover::Temporary { options, .. } => (new("tmpfs", options)?, MountFlags::default()),
+            Cover::Processes { options } => (new("proc", options)?, MountFlags::INERT),
+        };
+        Ok(MountEntry { key: entry.key, target: c_path(&entry.target)?, mount, flags, optional: false })
+    }
+
+    /// An empty folder or file that nobody may do anything with.
+    fn inaccessible(&self, entry: &Entry) -> Result<PathBuf, SpawnFailure> {
+        let kind = if entry.target.is_dir() { "folder" } else { "file" };
+        let path = self.prepare(entry.key, "inaccessible", |folder| {
+            let path = folder.join(kind);
+            match kind {
+                _ if path.exists() => {}
+                "folder" => fs::DirBuilder::new().mode(0o000).create(&path)?,
+                _ => fs::write(&path, "")?,
+            }
+            fs::set_permissions(path, fs::Permissions::from_mode(0o000))
+        })?;
+        Ok(path.join(kind))
+    }
+
+    /// Sees to it that there is something to mount on: below what is in memory in the child, else here.
+    fn make_place(
+        &self,
+        entry: &Entry,
+        above: &[Entry],
+        mounts: &mut Vec<MountEntry>,
+    ) -> Result<(), SpawnFailure> {
+        let is_folder = match &entry.cover {
+            Cover::Tree { source, .. } => source.is_dir(),
+            _ => !entry.target.exists() || entry.target.is_dir(),
+        };
+        let memory = above.iter().rev().find(|upper| entry.target.starts_with(&upper.target));
+        if let Some(upper) = memory.filter(|upper| matches!(upper.cover, Cover::Temporary { .. })) {
+            return places_in_memory(entry, &upper.target, is_folder, mounts);
+        }
+        if entry.need != Need::Made || entry.target.exists() {
+            return Ok(());
+        }
+        let parent = entry.target.parent().unwrap_or(Path::new("/"));
+        let made = if is_folder {
+            fs::create_dir_all(&entry.target)
+        } else {
+            fs::create_dir_all(parent).and_then(|()| fs::write(&entry.target, ""))
+        };
+        made.map_err(|error| failed(entry.key, &entry.target, &error))
+    }
+}
+
+/// Folders down to the place, and the place itself.
+fn places_in_memory(
+    entry: &Entry,
+    upper: &Path,
+    is_folder: bool,
+    mounts: &mut Vec<MountEntry>,
+) -> Result<(), SpawnFailure> {
+    let below = entry.target.strip_prefix(upper).unwrap_or(&entry.target);
+    let mut path = upper.to_owned();
+    let count = below.components().count();
+    for (index, part) in below.components().enumerate() {
+        path.push(part);
+        let mount = if is_folder || index + 1 < count { Mount::Folder } else { Mount::File };
+        let target = c_path(&path)?;
+        mounts.push(MountEntry {
+            key: entry.key,
+            target,
+            mount,
+            flags: MountFlags::default(),
+            optional: false,
+        });
+    }
+    Ok(())
+}
+
+fn in_place(key: &'static str, target: &Path, flags: MountFlags) -> Result<MountEntry, SpawnFailure> {
+    Ok(MountEntry { key, target: c_path(target)?, mount: Mount::InPlace, flags, optional: false })
+}
+
+fn new(fstype: &str, options: &str) -> Result<Mount, SpawnFailure> {
+    let text = |text: &str| CString::new(text).map_err(|_| resources(format!("{text:?} has a NUL byte")));
+    Ok(Mount::New { fstype: text(fstype)?, options: text(options)? })
+}
+
+fn failed(key: &str, path: &Path, error: &io::Error) -> SpawnFailure {
+    step(EXIT_NAMESPACE, format!("{key}: {}: {error}", path.display()))
+}

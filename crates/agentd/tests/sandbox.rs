@@ -1,0 +1,240 @@
+//! The walls of `[Service]`, tried by the processes within them. Each case runs with and without its keys.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod common;
+
+use common::Setup;
+use common::cases::{case, check_all, is_root};
+
+const READ_ONLY: &str = "Read-only file system";
+const DENIED: &str = "Operation not permitted";
+
+/// The script goes in with its error output; TOML has it between three single quotes.
+#[test]
+fn what_is_covered_cannot_be_reached() {
+    if !is_root() {
+        return;
+    }
+    let name = format!("agentd-test-{}", std::process::id());
+    let strict = format!("ProtectSystem = \"strict\"\nStateDirectory = \"{name}\"");
+    let cases = [
+        case(
+            "tmp",
+            "PrivateTmp = true",
+            "ls -A /tmp /var/tmp; touch /tmp/x && stat -c %a /tmp",
+            "/tmp:\n\n/var/tmp:\n1777\n",
+        ),
+        case("system", "ProtectSystem = true", "touch /usr/agentd-x 2>&1; rm /usr/agentd-x", READ_ONLY),
+        case("full", "ProtectSystem = \"full\"", "touch /etc/agentd-x 2>&1; rm /etc/agentd-x", READ_ONLY),
+        case(
+            "strict",
+            &strict,
+            "if touch /opt/agentd-x; then rm /opt/agentd-x; else touch $STATE_DIRECTORY/x /dev/shm/x && echo own; fi",
+            "own\n",
+        ),
+        case(
+            "strict-all",
+            "ProtectSystem = \"strict\"",
+            "touch /opt/agentd-x 2>&1; rm /opt/agentd-x",
+            READ_ONLY,
+        ),
+        case("home", "ProtectHome = true", "ls -A /root | wc -l", "0\n"),
+        case(
+            "home-ro",
+            "ProtectHome = \"read-only\"",
+            "touch /root/.agentd-x 2>&1; rm /root/.agentd-x",
+            READ_ONLY,
+        ),
+        case(
+            "home-tmpfs",
+            "ProtectHome = \"tmpfs\"\nBindReadOnlyPaths = \"/etc/passwd:/home/a/b\"",
+            "ls -A /home/*; touch /home/x 2>&1",
+            "b\ntouch: cannot touch '/home/x': Read-only",
+        ),
+        case(
+            "proc",
+            "ProtectProc = \"invisible\"\nUser = \"64123\"",
+            "test -e /proc/1 || echo hidden",
+            "hidden\n",
+        ),
+        case(
+            "subset",
+            "ProcSubset = \"pid\"\nProtectKernelTunables = true",
+            "test -e /proc/meminfo || echo hidden",
+            "hidden\n",
+        ),
+        case(
+            "tunables",
+            "ProtectKernelTunables = true",
+            "cat /proc/sys/kernel/domainname 2>&1 > /proc/sys/kernel/domainname",
+            READ_ONLY,
+        ),
+        case(
+            "cgroups",
+            "ProtectControlGroups = true",
+            "mkdir /sys/fs/cgroup/unified/agentd-x /sys/fs/cgroup/agentd-x 2>&1; rmdir /sys/fs/cgroup/unified/agentd-x",
+            READ_ONLY,
+        ),
+        case(
+            "ro",
+            "ReadOnlyPaths = \"/var /opt\"\nReadWritePaths = [\"/var/tmp\", \"-/nonexistent\"]",
+            "touch /var/tmp/agentd-x && touch /opt/agentd-x 2>&1; rm /opt/agentd-x",
+            READ_ONLY,
+        ),
+        case("ro-missing", "ReadOnlyPaths = \"/nonexistent\"", ":", "failed"),
+        case(
+            "inaccessible",
+            "InaccessiblePaths = \"/etc/passwd -/nonexistent\"",
+            "wc -c < /etc/passwd",
+            "0\n",
+        ),
+        case(
+            "temporary",
+            "TemporaryFileSystem = \"/opt:ro,size=1M\"\nBindReadOnlyPaths = \"/etc/hostname:/opt/deep/name /usr:/opt/usr\"\nBindPaths = \"/opt:/opt/old\"",
+            "ls /opt /opt/deep; touch /opt/x 2>&1",
+            "/opt:\ndeep\nold\nusr\n\n/opt/deep:\nname\ntouch: cannot touch '/opt/x': Read-only",
+        ),
+        case(
+            "network",
+            "PrivateNetwork = true",
+            "wc -l < /proc/net/dev; grep -m 1 -o 127.0.0.1 /proc/net/fib_trie",
+            "3\n127.0.0.1\n",
+        ),
+        case("hostname", "ProtectHostname = true", "hostname $(hostname) 2>&1", "must be root"),
+        case(
+            "modules",
+            "ProtectKernelModules = true",
+            "grep CapBnd /proc/self/status; python3 -c 'import ctypes; l = ctypes.CDLL(None, use_errno=True); l.syscall(176, 0, 0); print(ctypes.get_errno())'",
+            "\n1\n",
+        ),
+        case(
+            "logs",
+            "ProtectKernelLogs = true",
+            "python3 -c 'import ctypes; l = ctypes.CDLL(None, use_errno=True); l.klogctl(10, 0, 0); print(\"errno\", ctypes.get_errno())'",
+            "errno 1\n",
+        ),
+        case(
+            "clock",
+            "ProtectClock = true",
+            "python3 -c 'import time; time.clock_settime(12345, 0)' 2>&1",
+            DENIED,
+        ),
+        case(
+            "devices",
+            "PrivateDevices = true\nProtectKernelLogs = true",
+            "test -e /dev/vda -o -e /dev/kmsg || echo hidden; echo x > /dev/null; head -c 2 /dev/zero | wc -c; ls /dev/fd/ > /dev/null; touch /dev/shm/x && echo ok",
+            "hidden\n2\nok\n",
+        ),
+    ];
+    check_all(Setup::new("covered"), &cases);
+    let _gone = std::fs::remove_dir_all(format!("/var/lib/{name}"));
+}
+
+#[test]
+fn what_is_filtered_cannot_be_called() {
+    if !is_root() {
+        return;
+    }
+    let cases = [
+        case("namespaces", "RestrictNamespaces = true", "unshare -n true 2>&1", DENIED),
+        case("kinds", "RestrictNamespaces = \"~net\"", "unshare -u true && unshare -n true 2>&1", DENIED),
+        case("suid", "RestrictSUIDSGID = true", "f=$(mktemp); chmod u+s $f 2>&1; rm $f", DENIED),
+        case(
+            "sgid",
+            "RestrictSUIDSGID = true",
+            "python3 -c 'import os; os.close(os.open(\"/tmp/agentd-x\", os.O_CREAT, 0o2700)); os.unlink(\"/tmp/agentd-x\")' 2>&1",
+            DENIED,
+        ),
+        case(
+            "realtime",
+            "RestrictRealtime = true",
+            "chrt -f 1 true 2>&1; chrt -b 0 true && echo batch",
+            "failed",
+        ),
+        case("personality", "LockPersonality = true", "setarch linux32 true 2>&1", DENIED),
+        case(
+            "write-execute",
+            "MemoryDenyWriteExecute = true",
+            "python3 -c 'import mmap; mmap.mmap(-1, 4096, prot=7)' 2>&1",
+            DENIED,
+        ),
+        case(
+            "family",
+            "RestrictAddressFamilies = \"AF_UNIX AF_INET6\"",
+            "python3 -c 'import socket; socket.socket(socket.AF_UNIX); socket.socket(socket.AF_INET)' 2>&1",
+            "Address family not supported",
+        ),
+        case(
+            "families",
+            "RestrictAddressFamilies = \"~AF_INET\"",
+            "python3 -c 'import socket; socket.socket(socket.AF_UNIX); socket.socket(socket.AF_INET)' 2>&1",
+            "Address family not supported",
+        ),
+        case(
+            "family-none",
+            "RestrictAddressFamilies = \"none\"",
+            "python3 -c 'import socket; socket.socket(socket.AF_UNIX)' 2>&1",
+            "Address family not supported",
+        ),
+        case(
+            "service",
+            "SystemCallFilter = \"@system-service\"\nSystemCallErrorNumber = \"EPERM\"",
+            "chroot / true 2>&1",
+            DENIED,
+        ),
+        case(
+            "taken-away",
+            "SystemCallFilter = [\"@system-service\", \"chroot\"]\nSystemCallErrorNumber = \"EPERM\"",
+            "chroot / true && hostname $(hostname) 2>&1",
+            "must be root",
+        ),
+        case("denied", "SystemCallFilter = [\"~chroot:ENOSPC\"]", "chroot / true 2>&1", "No space left"),
+        case("killed", "SystemCallFilter = \"~chroot\"", "(chroot / true) 2>&1; echo $?", "159\n"),
+        case(
+            "gives-up",
+            "SystemCallFilter = \"~chroot\"\nUser = \"64123\"",
+            "cat /proc/self/status",
+            "NoNewPrivs:\t1",
+        ),
+        case(
+            "counted",
+            "SystemCallFilter = \"~chroot\"\nLockPersonality = true",
+            "cat /proc/self/status",
+            "Seccomp_filters:\t2",
+        ),
+    ];
+    check_all(Setup::new("filtered"), &cases);
+}
+
+#[test]
+fn foreign_calls_end_the_process() {
+    if !is_root() || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let setup = Setup::new("foreign");
+    let source = setup.file(
+        "foreign.c",
+        "#include <unistd.h>\n#include <sys/syscall.h>\nint main(int argc, char **argv) {\n  if (argc > 1) { long r; __asm__ volatile(\"int $0x80\" : \"=a\"(r) : \"a\"(20)); }\n  else syscall(0x40000000 | 39);\n  return 0;\n}\n",
+    );
+    let program = setup.path("foreign");
+    let built = std::process::Command::new("gcc").arg("-o").arg(&program).arg(source).status();
+    assert!(built.unwrap().success());
+    for (name, keys) in [("free", ""), ("native", "SystemCallArchitectures = \"native\"\n")] {
+        for (kind, argument) in [("x32", ""), ("i386", ", \"i386\"")] {
+            let text = format!(
+                "[Service]\nType = \"oneshot\"\nExecStart = [\"{}\"{argument}]\n{keys}",
+                program.display()
+            );
+            setup.unit(&format!("{name}-{kind}.service"), &text);
+        }
+    }
+    let manager = setup.start();
+    for kind in ["x32", "i386"] {
+        assert!(manager.ctl(&["start", &format!("free-{kind}")]).status.success());
+        assert!(!manager.ctl(&["start", &format!("native-{kind}")]).status.success());
+        // 31 is SIGSYS.
+        assert_eq!(manager.property(&format!("native-{kind}"), "ExecMainStatus"), "31");
+    }
+}
