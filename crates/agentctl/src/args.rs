@@ -91,6 +91,10 @@ pub(crate) enum Verb {
     Unmask(files::Unmask),
     /// Succeed if one of the units is part of what boots
     IsEnabled(Units),
+    /// Stop the processes of units where they stand
+    Freeze(Units),
+    /// Let the processes of frozen units go on
+    Thaw(Units),
     /// Show the properties of units, or of the manager
     Show(Show),
     /// Show the files that define units

@@ -62,6 +62,8 @@ fn every_form_that_scripts_rely_on_is_taken() {
         "daemon-reload",
         "is-active web",
         "is-failed web",
+        "freeze web db",
+        "thaw web",
         "reset-failed",
         "reset-failed web",
         "poweroff",

@@ -55,6 +55,8 @@ fn run(cli: &Cli, out: &mut impl Write) -> Outcome {
         Verb::Reload(jobs) => verbs::jobs::reload(context, jobs, out),
         Verb::ReloadOrRestart(jobs) => verbs::jobs::reload_or_restart(context, jobs, out),
         Verb::Kill(kill) => verbs::act::kill(context, kill),
+        Verb::Freeze(units) => verbs::act::freeze(context, &units.units),
+        Verb::Thaw(units) => verbs::act::thaw(context, &units.units),
         Verb::Cancel(cancel) => verbs::act::cancel(context, cancel),
         Verb::ResetFailed(units) => verbs::act::reset_failed(context, &units.units),
         Verb::DaemonReload => verbs::act::daemon_reload(context, out),

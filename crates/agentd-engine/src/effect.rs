@@ -28,6 +28,13 @@ pub enum Effect {
         /// Send SIGCONT afterwards.
         cont: bool,
     },
+    /// Freeze the whole tree of the run, or let it go on (cgroup.freeze).
+    Freeze {
+        /// The run.
+        run: InvocationId,
+        /// Whether it stands still from now on.
+        frozen: bool,
+    },
     /// SIGKILL the whole tree of the run at once (cgroup.kill).
     KillAll {
         /// The run.

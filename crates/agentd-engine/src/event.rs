@@ -202,6 +202,13 @@ pub enum Request {
         /// The signal.
         signal: Signal,
     },
+    /// Freezes the processes of a unit that is up, or lets them go on. Answered at once.
+    Freeze {
+        /// Whose.
+        unit: UnitName,
+        /// Whether they stand still from now on.
+        frozen: bool,
+    },
     /// Forgets failures, start limits and restart counts; of all units where none is named. Answered at once.
     ResetFailed {
         /// Of this one.

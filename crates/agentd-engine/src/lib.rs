@@ -18,6 +18,7 @@ pub mod clock;
 mod definitions;
 pub mod effect;
 pub mod event;
+mod freeze;
 mod graph;
 mod hooks;
 pub mod ids;

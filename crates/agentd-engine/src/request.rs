@@ -27,6 +27,7 @@ impl Manager {
         let result = match request {
             Request::Job { kind, unit, mode } => return self.request_job(id, kind, unit, mode, out),
             Request::Kill { unit, whom, signal } => self.kill(&unit, whom, signal, out),
+            Request::Freeze { unit, frozen } => self.freeze(&unit, frozen, out),
             Request::ResetFailed { unit } => self.reset_failed(unit.as_ref(), out),
             Request::Cancel { job } => self.cancel(job, out),
             Request::Shutdown { kind } => {
@@ -130,6 +131,9 @@ impl Manager {
         }
         if entry.is_at_rest() {
             return Err(RequestError::NotApplicable(name.clone(), "it is not active"));
+        }
+        if entry.service().is_some_and(|service| service.facts.is_frozen()) {
+            return Err(RequestError::NotApplicable(name.clone(), "it is frozen; thaw it first"));
         }
         Ok(self.plan_reload(unit, mode))
     }

@@ -108,6 +108,9 @@ impl ServiceState {
     #[must_use]
     pub(crate) fn next(self, event: ServiceEvent, facts: &mut Facts, out: &mut Out<'_>) -> Self {
         use ServiceState as S;
+        if facts.is_frozen() && self.goes_on(&event, facts, out) {
+            facts.thaw(out);
+        }
         match self {
             S::Dead | S::Failed => rise::at_rest(self, event, facts, out),
             S::AutoRestart { at, due } => rise::auto_restart(at, due, event, facts, out),
@@ -127,10 +130,28 @@ impl ServiceState {
         }
     }
 
+    /// Whether what is frozen must go on to act on this event. What says nothing new about its state does not thaw it.
+    fn goes_on(self, event: &ServiceEvent, facts: &Facts, out: &Out<'_>) -> bool {
+        use ServiceEvent as E;
+        match event {
+            E::Tick => expired(self.deadline(facts), out),
+            E::Start(_)
+            | E::Stop
+            | E::Force
+            | E::Reload
+            | E::Gone { .. }
+            | E::Oom
+            | E::Stopping
+            | E::Hung => true,
+            E::Up(_) | E::Emptied | E::Cleared | E::Ready | E::Reloading => false,
+        }
+    }
+
     /// When it must hear a [`ServiceEvent::Tick`].
     pub(crate) fn deadline(self, facts: &Facts) -> Option<Monotonic> {
         use ServiceState as S;
-        let watchdog = facts.run.as_ref().and_then(|run| run.watchdog).map(|watchdog| watchdog.due);
+        let run = facts.run.as_ref().filter(|run| !run.frozen);
+        let watchdog = run.and_then(|run| run.watchdog).map(|watchdog| watchdog.due);
         match self {
             S::Dead | S::Failed | S::Exited | S::AutoRestart { due: true, .. } => None,
             S::AutoRestart { at, due: false } => Some(at),

@@ -21,6 +21,8 @@ pub struct UnitView {
     pub active: ActiveState,
     /// systemd's `SubState`: `running`, `auto-restart`, `stop-sigterm` …
     pub sub: &'static str,
+    /// Whether its processes were frozen.
+    pub frozen: bool,
     /// Why it last ended.
     pub result: ServiceResult,
     /// The present or last run.

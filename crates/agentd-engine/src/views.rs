@@ -25,6 +25,7 @@ impl Manager {
             changed_on_disk: entry.newer.is_some(),
             active: entry.active(),
             sub: entry.sub(),
+            frozen: facts.is_some_and(|facts| facts.is_frozen()),
             result: entry.result(),
             run: facts.and_then(|facts| facts.last_run),
             main: run.and_then(|run| run.main).and_then(|main| Some((main.id, main.pid?))),

@@ -68,6 +68,14 @@ pub struct KillRequest {
     pub signal: i32,
 }
 
+/// `FreezeUnit` and `ThawUnit`: what the processes of a unit do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FreezeRequest {
+    /// The unit's full name.
+    pub unit: String,
+}
+
 /// `ResetFailed`: forgets failures, start limits and restart counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -10,8 +10,9 @@ use serde_json::{Map, Value};
 use crate::error::CallError;
 use crate::introspect::{DescriptionReply, DescriptionRequest, INTERFACES, InfoReply};
 use crate::manager::{
-    CancelJobRequest, Empty, JobReply, JobRequest, KillRequest, ListJobsReply, ListTimersReply,
-    ListUnitsReply, ListUnitsRequest, ManagerStatus, ReloadReply, ResetFailedRequest, ShutdownRequest,
+    CancelJobRequest, Empty, FreezeRequest, JobReply, JobRequest, KillRequest, ListJobsReply,
+    ListTimersReply, ListUnitsReply, ListUnitsRequest, ManagerStatus, ReloadReply, ResetFailedRequest,
+    ShutdownRequest,
 };
 use crate::message::{Call, MessageError, to_object};
 use crate::unit::{GetFilesReply, GetLogsReply, GetLogsRequest, GetProcessesReply, GetReply, UnitRequest};
@@ -152,6 +153,10 @@ methods! {
     "io.agentd.Manager" ReloadOrRestartUnit(JobRequest) -> JobReply;
     /// Sends a signal to processes of a unit.
     "io.agentd.Manager" KillUnit(KillRequest) -> Empty;
+    /// Stops the processes of a unit where they stand.
+    "io.agentd.Manager" FreezeUnit(FreezeRequest) -> Empty;
+    /// Lets the processes of a frozen unit go on.
+    "io.agentd.Manager" ThawUnit(FreezeRequest) -> Empty;
     /// Forgets failures, start limits and restart counts.
     "io.agentd.Manager" ResetFailed(ResetFailedRequest) -> Empty;
     /// Lists units; a stream of pages.
@@ -215,6 +220,8 @@ impl Request {
             | Self::ReloadUnit(_)
             | Self::ReloadOrRestartUnit(_)
             | Self::KillUnit(_)
+            | Self::FreezeUnit(_)
+            | Self::ThawUnit(_)
             | Self::ResetFailed(_)
             | Self::CancelJob(_)
             | Self::Reload(_)
@@ -237,6 +244,7 @@ impl Request {
             | Self::ReloadUnit(job)
             | Self::ReloadOrRestartUnit(job) => Some(&job.unit),
             Self::KillUnit(kill) => Some(&kill.unit),
+            Self::FreezeUnit(freeze) | Self::ThawUnit(freeze) => Some(&freeze.unit),
             Self::ResetFailed(reset) => reset.unit.as_deref(),
             Self::Get(about)
             | Self::GetProcesses(about)

@@ -58,6 +58,8 @@ pub struct UnitProperties {
     pub active_state: ActiveState,
     /// What it is for itself: `running`, `auto-restart`, `stop-sigterm` …
     pub sub_state: String,
+    /// `running`, or `frozen` while its processes stand still.
+    pub freezer_state: String,
     /// Why it last ended: `success`, `exit-code`, `signal`, `oom-kill`, `watchdog` …
     pub result: String,
     /// Why the last start was not possible; empty: it was.

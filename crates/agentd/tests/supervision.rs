@@ -325,3 +325,38 @@ fn kill(signal: &str, pid: u32) {
     let status = std::process::Command::new("kill").args(["-s", signal, &pid.to_string()]).status().unwrap();
     assert!(status.success());
 }
+
+#[test]
+fn a_frozen_agent_stands_still_and_a_stop_still_takes_it_down() {
+    let setup = Setup::new("frozen");
+    let steps = setup.path("steps");
+    setup.unit(
+        "walk.service",
+        &format!(
+            "[Service]\nExecStart = [\"/bin/sh\", \"-c\", \"while :; do echo x >> {0}; sleep 0.01; done\"]\nTimeoutStopSec = \"20s\"\n",
+            steps.display()
+        ),
+    );
+    let mut manager = setup.start();
+    manager.ok(&["start", "walk"]);
+    let taken = || fs::metadata(&steps).map_or(0, |meta| meta.len());
+    manager.until("it does not walk", |_| taken() > 5);
+    manager.ok(&["freeze", "walk"]);
+    let status = manager.ok(&["status", "walk"]);
+    assert!(status.contains("active (running) (frozen)"), "{status}");
+    manager.until("it goes on", |_| {
+        let before = taken();
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        taken() == before
+    });
+    let before = taken();
+    manager.ok(&["thaw", "walk"]);
+    assert_eq!(manager.property("walk", "FreezerState"), "running");
+    manager.until("it does not go on", |_| taken() > before);
+
+    manager.ok(&["freeze", "walk"]);
+    manager.ok(&["stop", "walk"]);
+    assert_eq!(manager.property("walk", "Result"), "success", "it could act on SIGTERM");
+    let again = manager.ctl(&["freeze", "walk"]);
+    assert_eq!(again.status.code(), Some(3), "{}", text(&again));
+}

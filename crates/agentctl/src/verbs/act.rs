@@ -1,9 +1,9 @@
-//! Verbs that act without a job: `kill`, `cancel`, `reset-failed`, `daemon-reload`, and those that end everything.
+//! Verbs that act without a job: `kill`, `freeze`, `thaw`, `cancel`, `reset-failed`, `daemon-reload`, and those that end everything.
 
 use std::io::Write;
 
 use agentd_protocol::manager::{
-    CancelJobRequest, Empty, KillRequest, Problem, ResetFailedRequest, ShutdownRequest,
+    CancelJobRequest, Empty, FreezeRequest, KillRequest, Problem, ResetFailedRequest, ShutdownRequest,
 };
 use agentd_protocol::{ShutdownKind, method};
 use agentd_unit::UnitName;
@@ -24,6 +24,31 @@ pub(crate) fn kill(context: &Context, kill: &Kill) -> Outcome {
             KillRequest { unit: unit.to_string(), whom: kill.kill_whom, signal: kill.signal.number() };
         let answer = client.call::<method::KillUnit>(&request, Some(ANSWER));
         worst = worst.max(tell(answer, &format!("Failed to kill {unit}"))?);
+    }
+    Ok(worst)
+}
+
+/// `agentctl freeze UNIT…`.
+pub(crate) fn freeze(context: &Context, units: &[UnitName]) -> Outcome {
+    let mut client = context.connect()?;
+    each(units, "freeze", |unit| client.call::<method::FreezeUnit>(&FreezeRequest { unit }, Some(ANSWER)))
+}
+
+/// `agentctl thaw UNIT…`.
+pub(crate) fn thaw(context: &Context, units: &[UnitName]) -> Outcome {
+    let mut client = context.connect()?;
+    each(units, "thaw", |unit| client.call::<method::ThawUnit>(&FreezeRequest { unit }, Some(ANSWER)))
+}
+
+/// Does one thing with each unit; one that fails does not keep the others from being done.
+fn each(
+    units: &[UnitName],
+    what: &str,
+    mut call: impl FnMut(String) -> Result<Empty, ClientError>,
+) -> Outcome {
+    let mut worst = Exit::Done;
+    for unit in units {
+        worst = worst.max(tell(call(unit.to_string()), &format!("Failed to {what} {unit}"))?);
     }
     Ok(worst)
 }

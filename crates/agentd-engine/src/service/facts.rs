@@ -58,6 +58,8 @@ pub(crate) struct Run {
     pub(crate) reload_failed: bool,
     /// SIGKILL did not empty it in time: who waits for the stop is to be told.
     pub(crate) unkillable: bool,
+    /// Its processes stand still.
+    pub(crate) frozen: bool,
     pub(crate) said_unkillable: bool,
     pub(crate) trigger: Option<UnitName>,
     pub(crate) monitor: Option<Monitor>,
@@ -88,6 +90,7 @@ impl Run {
             watchdog: None,
             reload_failed: false,
             unkillable: false,
+            frozen: false,
             said_unkillable: false,
             trigger,
             monitor,
@@ -227,6 +230,21 @@ impl Facts {
             let cont = signal != Signal::KILL && signal != Signal::CONT;
             out.push(Effect::Kill { run: run.id, target, signal, cont });
         }
+    }
+
+    /// Whether its processes stand still.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.frozen)
+    }
+
+    /// Lets a frozen run go on; signs of life are expected from now.
+    pub(crate) fn thaw(&mut self, out: &mut Out<'_>) {
+        let Some(run) = self.run.as_mut().filter(|run| run.frozen) else { return };
+        run.frozen = false;
+        let (run, name) = (run.id, run.unit.name.clone());
+        out.push(Effect::Freeze { run, frozen: false });
+        out.log(Level::Info, &name, Some(run), None, format!("{name}: Thawed."));
+        self.renew_watchdog(out);
     }
 
     /// Asks when the run is empty, unless it is known to be or the question is open.

@@ -65,7 +65,7 @@ impl Facts {
         }
     }
 
-    fn renew_watchdog(&mut self, out: &Out<'_>) {
+    pub(super) fn renew_watchdog(&mut self, out: &Out<'_>) {
         if let Some(watchdog) = self.run.as_mut().and_then(|run| run.watchdog.as_mut()) {
             watchdog.due = out.now.monotonic + watchdog.span;
             watchdog.forgiven = false;

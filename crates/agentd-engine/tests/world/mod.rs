@@ -60,6 +60,8 @@ pub(crate) struct World {
     counter: u64,
     processes: BTreeMap<EffectId, Process>,
     runs: BTreeMap<InvocationId, RunInfo>,
+    /// Runs whose processes stand still.
+    frozen: BTreeSet<InvocationId>,
     programs: BTreeMap<UnitName, Program>,
     names: Vec<UnitName>,
     /// Which version of each unit is loaded.
@@ -124,6 +126,7 @@ impl World {
             counter: 0,
             processes: BTreeMap::new(),
             runs: BTreeMap::new(),
+            frozen: BTreeSet::new(),
             programs: BTreeMap::new(),
             versions: vec![0; names.len()],
             names,
@@ -303,8 +306,14 @@ impl World {
         self.hash_effect(&effect);
         match effect {
             Effect::Spawn(spawn) => self.spawn(*spawn),
-            Effect::Kill { run, target, signal, .. } => self.kill(run, target, signal),
+            Effect::Kill { run, target, signal, cont } => {
+                if cont && self.frozen.contains(&run) {
+                    self.fail(format!("a frozen run gets signal {signal}, which it cannot act on"));
+                }
+                self.kill(run, target, signal);
+            }
             Effect::KillAll { run } => self.kill_all(run),
+            Effect::Freeze { run, frozen } => self.freeze(run, frozen),
             Effect::AwaitEmpty { id, run } => self.await_empty(id, run),
             Effect::Release { run } => self.release(run),
             Effect::Accepted { request, .. } => self.must_be_open(request),
@@ -325,6 +334,7 @@ impl World {
             Effect::Log(record) => record.text.hash(&mut self.trace),
             Effect::Kill { run, target, signal, .. } => (run, target, signal).hash(&mut self.trace),
             Effect::Finished { request, result, .. } => (request, result).hash(&mut self.trace),
+            Effect::Freeze { run, frozen } => (run, frozen).hash(&mut self.trace),
             Effect::KillAll { run } | Effect::Release { run } => run.hash(&mut self.trace),
             Effect::AwaitEmpty { id, run } => (id, run).hash(&mut self.trace),
             Effect::Accepted { request, job } => (request, job).hash(&mut self.trace),

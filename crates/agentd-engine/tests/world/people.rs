@@ -49,6 +49,10 @@ impl World {
                 let signal = *dice.pick(&[Signal::TERM, Signal::KILL, Signal::HUP]);
                 self.ask(Request::Kill { unit, whom, signal });
             }
+            45 | 46 => {
+                let frozen = dice.once_in(2);
+                self.ask(Request::Freeze { unit, frozen });
+            }
             42 => self.set_clock(&mut dice),
             43 => self.sleep(&mut dice),
             44 => self.event(Event::ClockChanged),
@@ -117,7 +121,7 @@ impl World {
                 self.restarts.clear();
                 self.returning.clear();
             }
-            Request::Kill { .. } => {}
+            Request::Kill { .. } | Request::Freeze { .. } => {}
         }
         self.open.insert(id, request.clone());
         self.event(Event::Request { id, request });

@@ -321,6 +321,14 @@ impl World {
         self.tell_if_empty(run);
     }
 
+    pub(super) fn freeze(&mut self, run: InvocationId, frozen: bool) {
+        self.must_not_be_released(run);
+        let changed = if frozen { self.frozen.insert(run) } else { self.frozen.remove(&run) };
+        if !changed {
+            self.fail(format!("a run is made frozen={frozen} and is so already"));
+        }
+    }
+
     pub(super) fn kill(&mut self, run: InvocationId, target: KillTarget, signal: Signal) {
         self.must_not_be_released(run);
         let hit = |id: EffectId| target == KillTarget::All || target == KillTarget::Process(id);

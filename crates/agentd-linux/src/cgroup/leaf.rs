@@ -124,8 +124,20 @@ impl Leaf {
         killed.map(|_count| ())
     }
 
+    /// Has everything in it and below stand still, what is born or comes later too: `cgroup.freeze`, Linux 5.2. SIGKILL
+    /// still works. It comes back before the last process stands; `frozen` in `cgroup.events` tells when.
+    ///
+    /// # Errors
+    /// ENOENT: the kernel has no freezer. The cgroup is not ours.
+    pub fn freeze(&self) -> Result<(), CgroupError> {
+        self.write("cgroup.freeze", "1")
+    }
+
     /// Lets what was frozen run. Without the freezer, or a cgroup, nothing is frozen.
-    pub(super) fn thaw(&self) -> Result<(), CgroupError> {
+    ///
+    /// # Errors
+    /// The cgroup is not ours.
+    pub fn thaw(&self) -> Result<(), CgroupError> {
         match self.write("cgroup.freeze", "0") {
             Err(e) if is_gone(&e) => Ok(()),
             result => result,

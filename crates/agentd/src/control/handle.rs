@@ -8,8 +8,8 @@ use agentd_engine::{
 };
 use agentd_protocol::introspect::InfoReply;
 use agentd_protocol::manager::{
-    Empty, JobRequest, KillRequest, ListJobsReply, ListTimersReply, ListUnitsReply, ListUnitsRequest,
-    ShutdownRequest,
+    Empty, FreezeRequest, JobRequest, KillRequest, ListJobsReply, ListTimersReply, ListUnitsReply,
+    ListUnitsRequest, ShutdownRequest,
 };
 use agentd_protocol::unit::{GetReply, UnitRequest};
 use agentd_protocol::unit_files::UnitFilesRequest;
@@ -191,6 +191,8 @@ fn act(inbound: Inbound, world: &mut World, events: &mut VecDeque<Event>) {
         Request::ReloadUnit(r) => request(r.wait, job(JobKind::Reload, r), world),
         Request::ReloadOrRestartUnit(r) => request(r.wait, job(JobKind::ReloadOrRestart, r), world),
         Request::KillUnit(r) => request(true, kill(r), world),
+        Request::FreezeUnit(r) => request(true, freeze(r, true, world), world),
+        Request::ThawUnit(r) => request(true, freeze(r, false, world), world),
         Request::ResetFailed(r) => {
             let unit = r.unit.as_deref().map(name).transpose();
             request(true, unit.map(|unit| EngineRequest::ResetFailed { unit }), world);
@@ -251,6 +253,17 @@ fn kill(request: &KillRequest) -> Result<EngineRequest, CallError> {
     let signal = Signal::from_number(request.signal)
         .ok_or_else(|| CallError::InvalidParameter { parameter: "signal".to_owned() })?;
     Ok(EngineRequest::Kill { unit: name(&request.unit)?, whom, signal })
+}
+
+/// Processes stand still by their cgroup; a signal that stops them would be theirs to see, and anyone's to undo.
+fn freeze(request: &FreezeRequest, frozen: bool, world: &World) -> Result<EngineRequest, CallError> {
+    let unit = name(&request.unit)?;
+    if world.cgroups.is_some() {
+        return Ok(EngineRequest::Freeze { unit, frozen });
+    }
+    let message =
+        "this manager has no cgroups, and cannot freeze without; 'agentctl status' says why".to_owned();
+    Err(CallError::NotApplicable { unit: unit.to_string(), message })
 }
 
 const fn shutdown_kind(request: &ShutdownRequest) -> ShutdownKind {

@@ -59,6 +59,7 @@ pub fn properties(view: &UnitView, job: Option<&JobView>, extras: Extras) -> Uni
         key_ids: extras.key_ids,
         active_state: active(view.active),
         sub_state: view.sub.to_owned(),
+        freezer_state: if view.frozen { "frozen" } else { "running" }.to_owned(),
         result: view.result.as_str().to_owned(),
         failure: view.failure.clone().unwrap_or_default(),
         state_change_timestamp: micros(view.state_change),

@@ -59,6 +59,16 @@ pub fn all(world: &World, run: InvocationId) {
     }
 }
 
+/// Has all processes of the run stand still, or go on. Only asked for where there are cgroups.
+pub fn freeze(world: &World, run: InvocationId, frozen: bool) {
+    let Some(entry) = world.runs.get(run) else { return };
+    let Some(leaf) = &entry.cgroup else { return };
+    if let Err(error) = if frozen { leaf.freeze() } else { leaf.thaw() } {
+        let what = if frozen { "frozen" } else { "thawed" };
+        tracing::error!(unit = %entry.unit.name, "the processes cannot be {what}: {}", chain(&error));
+    }
+}
+
 /// The living processes of a run where there are no cgroups.
 ///
 /// # Errors

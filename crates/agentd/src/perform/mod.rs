@@ -46,6 +46,7 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
             events.push_back(Event::Spawned { id: spawn.id, run: spawn.run, result });
         }
         Effect::Kill { run, target, signal, cont } => kill::signal(world, run, target, signal, cont),
+        Effect::Freeze { run, frozen } => kill::freeze(world, run, frozen),
         Effect::KillAll { run } => kill::all(world, run),
         Effect::AwaitEmpty { id, run } => {
             if crate::watch::groups::await_empty(id, run, world) {

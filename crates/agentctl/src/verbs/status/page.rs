@@ -119,6 +119,9 @@ impl<W: Write> Page<'_, W> {
         if !matches!(unit.result.as_str(), "" | "success") {
             text += &format!(" (Result: {})", shown(&unit.result));
         }
+        if unit.freezer_state == "frozen" {
+            text += " (frozen)";
+        }
         let since = since(unit);
         if since > 0 {
             text += &format!(" since {}; {}", clock.point(since), clock.relative(since));
