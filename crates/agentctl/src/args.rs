@@ -1,6 +1,7 @@
 //! The command line as typed values.
 
 pub(crate) mod analyze;
+pub(crate) mod definitions;
 pub(crate) mod files;
 
 use std::path::PathBuf;
@@ -99,6 +100,18 @@ pub(crate) enum Verb {
     Show(Show),
     /// Show the files that define units
     Cat(Units),
+    /// Show how the files of units differ from the definitions that they live by
+    Diff(Units),
+    /// Change a unit by a drop-in, or by a copy of its file
+    Edit(definitions::Edit),
+    /// Take back what edit and mask have done to units
+    Revert(Units),
+    /// Load all unit files again, then start, restart or stop exactly what changed
+    Apply(definitions::Apply),
+    /// Write a unit and a working agent
+    New(definitions::New),
+    /// Turn unit files in systemd's syntax into TOML
+    Import(definitions::Import),
     /// List what units need, who needs them, or how they are ordered
     ListDependencies(analyze::ListDependencies),
     /// Look at unit files, calendars and spans without a manager

@@ -9,6 +9,7 @@ mod client;
 mod context;
 mod exit;
 mod offline;
+mod place;
 mod print;
 mod report;
 mod verbs;
@@ -78,6 +79,12 @@ fn run(cli: &Cli, out: &mut impl Write) -> Outcome {
         Verb::ListDependencies(list) => verbs::dependencies::list(context, list, out),
         Verb::Analyze(analyze) => verbs::analyze::analyze(context, analyze, out),
         Verb::Schema(schema) => verbs::schema::schema(schema.unit_type, out),
+        Verb::Diff(units) => verbs::diff::diff(context, &units.units, out),
+        Verb::Edit(edit) => verbs::edit::edit(context, edit, out),
+        Verb::Revert(units) => verbs::revert::revert(context, &units.units, out),
+        Verb::Apply(apply) => verbs::apply::apply(context, apply, out),
+        Verb::New(new) => verbs::new::new(context, new, out),
+        Verb::Import(import) => verbs::import::import(context, import, out),
         Verb::Cat(units) => verbs::cat::cat(context, &units.units, out),
         Verb::Logs(logs) => verbs::logs::logs(context, logs, out),
         Verb::IsActive(units) => verbs::query::is_active(context, &units.units, out),

@@ -5,7 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::words::{
-    ActiveState, JobMode, JobResult, JobState, KillWhom, LoadState, ShutdownKind, SystemState, UnitFileState,
+    ActiveState, JobMode, JobResult, JobState, KillWhom, LoadState, PlannedAction, ShutdownKind, SystemState,
+    UnitFileState,
 };
 
 /// No parameters, or no results.
@@ -228,6 +229,27 @@ pub struct CancelJobRequest {
 pub struct ReloadReply {
     /// Each thing that is wrong; at most [`PROBLEMS_MAX`](crate::text::PROBLEMS_MAX).
     pub problems: Vec<Problem>,
+}
+
+/// The answer to `PlanReload`: what a reload, and then the jobs of `apply`, would change.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PlanReply {
+    /// In the order in which it is to be done.
+    pub changes: Vec<PlannedChange>,
+    /// What is wrong with the files; at most [`PROBLEMS_MAX`](crate::text::PROBLEMS_MAX).
+    pub problems: Vec<Problem>,
+}
+
+/// What is to be done with one unit whose definition changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct PlannedChange {
+    /// Which unit.
+    pub unit: String,
+    /// What.
+    pub action: PlannedAction,
+    /// Why, for people.
+    pub reason: String,
 }
 
 /// Something that is wrong with what was loaded.

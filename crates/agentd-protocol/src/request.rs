@@ -11,11 +11,13 @@ use crate::error::CallError;
 use crate::introspect::{DescriptionReply, DescriptionRequest, INTERFACES, InfoReply};
 use crate::manager::{
     CancelJobRequest, Empty, FreezeRequest, JobReply, JobRequest, KillRequest, ListJobsReply,
-    ListTimersReply, ListUnitsReply, ListUnitsRequest, ManagerStatus, ReloadReply, ResetFailedRequest,
-    ShutdownRequest,
+    ListTimersReply, ListUnitsReply, ListUnitsRequest, ManagerStatus, PlanReply, ReloadReply,
+    ResetFailedRequest, ShutdownRequest,
 };
 use crate::message::{Call, MessageError, to_object};
-use crate::unit::{GetFilesReply, GetLogsReply, GetLogsRequest, GetProcessesReply, GetReply, UnitRequest};
+use crate::unit::{
+    GetFilesReply, GetFilesRequest, GetLogsReply, GetLogsRequest, GetProcessesReply, GetReply, UnitRequest,
+};
 use crate::unit_files::{
     ListUnitFilesReply, ListUnitFilesRequest, UnitFileStateReply, UnitFilesReply, UnitFilesRequest,
 };
@@ -169,6 +171,8 @@ methods! {
     "io.agentd.Manager" CancelJob(CancelJobRequest) -> Empty;
     /// Reads all units again (`daemon-reload`).
     "io.agentd.Manager" Reload(Empty) -> ReloadReply;
+    /// What a reload and `apply` would change.
+    "io.agentd.Manager" PlanReload(Empty) -> PlanReply;
     /// Stops everything, then ends the machine or the manager. Answered as soon as it has begun.
     "io.agentd.Manager" Shutdown(ShutdownRequest) -> Empty;
     /// Lists unit files; a stream of pages.
@@ -191,7 +195,7 @@ methods! {
     /// The processes of a unit.
     "io.agentd.Unit" GetProcesses(UnitRequest) -> GetProcessesReply;
     /// The files that define a unit; a stream of pages.
-    "io.agentd.Unit" GetFiles(UnitRequest) -> GetFilesReply;
+    "io.agentd.Unit" GetFiles(GetFilesRequest) -> GetFilesReply;
     /// The lines of a unit; a stream of pages.
     "io.agentd.Unit" GetLogs(GetLogsRequest) -> GetLogsReply;
 }
@@ -225,6 +229,8 @@ impl Request {
             | Self::ResetFailed(_)
             | Self::CancelJob(_)
             | Self::Reload(_)
+            // It changes nothing, and yet it reads every file.
+            | Self::PlanReload(_)
             | Self::EnableUnitFiles(_)
             | Self::DisableUnitFiles(_)
             | Self::MaskUnitFiles(_)
@@ -246,10 +252,8 @@ impl Request {
             Self::KillUnit(kill) => Some(&kill.unit),
             Self::FreezeUnit(freeze) | Self::ThawUnit(freeze) => Some(&freeze.unit),
             Self::ResetFailed(reset) => reset.unit.as_deref(),
-            Self::Get(about)
-            | Self::GetProcesses(about)
-            | Self::GetFiles(about)
-            | Self::GetUnitFileState(about) => Some(&about.unit),
+            Self::Get(about) | Self::GetProcesses(about) | Self::GetUnitFileState(about) => Some(&about.unit),
+            Self::GetFiles(files) => Some(&files.unit),
             // What boots is the machine's matter, even where one unit is named.
             Self::GetLogs(logs) => Some(&logs.unit),
             Self::GetInfo(_)
@@ -258,6 +262,7 @@ impl Request {
             | Self::ListTimers(_)
             | Self::ListJobs(_)
             | Self::ListUnitFiles(_)
+            | Self::PlanReload(_)
             | Self::EnableUnitFiles(_)
             | Self::DisableUnitFiles(_)
             | Self::MaskUnitFiles(_)

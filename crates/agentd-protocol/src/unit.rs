@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::manager::{JobBrief, or_default};
 use crate::words::{ActiveState, LoadState, LogSource, LogStream, TrustState, UnitFileState};
 
-/// `Get`, `GetProcesses`, `GetFiles`: about one unit, by its id or one of its other names.
+/// `Get`, `GetProcesses`, `GetUnitFileState`: about one unit, by its id or one of its other names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnitRequest {
@@ -45,8 +45,10 @@ pub struct UnitProperties {
     pub drop_in_paths: Vec<String>,
     /// Whether it is part of what boots.
     pub unit_file_state: UnitFileState,
-    /// A newer definition is loaded and applies at the next start.
+    /// Its files are others than those that were loaded.
     pub need_daemon_reload: bool,
+    /// A newer definition is loaded and applies at the next start.
+    pub need_restart: bool,
     /// Warnings of loading.
     pub warnings: Vec<String>,
     /// What is known of its signature.
@@ -230,6 +232,17 @@ pub struct ProcessInfo {
     pub command: String,
     /// It has ended, and its parent has not fetched its status.
     pub zombie: bool,
+}
+
+/// `GetFiles`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GetFilesRequest {
+    /// The unit's full name.
+    pub unit: String,
+    /// As they were when the definition that the unit lives by was loaded; else as they are now.
+    #[serde(default, deserialize_with = "or_default")]
+    pub running: bool,
 }
 
 /// One page of the answer to `GetFiles`; further pages follow while the reply `continues`.

@@ -132,6 +132,23 @@ words! {
 }
 
 words! {
+    /// What `apply` does with a unit whose definition changed.
+    PlannedAction, "action" {
+        /// It is stopped: its definition is gone.
+        Stop = "stop",
+        /// It is stopped and started again.
+        Restart = "restart",
+        /// It is started.
+        Start = "start",
+        /// The reload itself brings the new definition into force.
+        #[default]
+        Reload = "reload",
+        /// It goes on as it is, since its new files cannot be used.
+        Keep = "keep",
+    }
+}
+
+words! {
     /// What is known of a unit's signature.
     TrustState, "trust state" {
         /// The policy is off, or there is nothing to sign.

@@ -12,7 +12,7 @@ use agentd_protocol::{Call, CallError, Request};
 use serde_json::{Map, Value, json};
 
 /// Words that a field of this name takes where not any text will do.
-const WORDS: [(&str, &str); 16] = [
+const WORDS: [(&str, &str); 17] = [
     ("mode", "isolate"),
     ("result", "canceled"),
     ("whom", "main"),
@@ -25,6 +25,7 @@ const WORDS: [(&str, &str); 16] = [
     ("SystemState", "degraded"),
     ("State", "running"),
     ("Type", "removed"),
+    ("Action", "keep"),
     ("Stream", "manager"),
     ("parameter", "x"),
     ("interface", "x.y"),

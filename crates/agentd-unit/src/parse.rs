@@ -281,6 +281,7 @@ fn assemble(name: &UnitName, files: &[Arc<SourceFile>], draft: &mut Draft) -> Un
     let mut unit = Unit::not_found(name.clone());
     unit.fragment = files.first().map(|file| file.path().to_owned());
     unit.drop_ins = files.iter().skip(1).map(|file| file.path().to_owned()).collect();
+    unit.sources = files.to_vec();
     let texts = files.iter().map(|file| file.text().as_bytes());
     unit.digest = digest(std::iter::once(name.as_str().as_bytes()).chain(texts));
     unit.unit = draft_taken.unit;
@@ -321,6 +322,7 @@ fn own_timer(service: &mut Unit, draft: &Draft) -> Option<Unit> {
     };
     timer.fragment.clone_from(&service.fragment);
     timer.drop_ins.clone_from(&service.drop_ins);
+    timer.sources.clone_from(&service.sources);
     timer.unit.description = Some(format!("Timer of {}", service.description()));
     timer.install = std::mem::take(&mut service.install);
     timer.install.alias.clear();

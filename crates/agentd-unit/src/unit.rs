@@ -10,6 +10,7 @@ use crate::sections::{
     AgentSection, InstallSection, PathSection, RolloutSection, ServiceSection, SnapshotSection,
     SocketSection, TimerSection, UnitSection,
 };
+use crate::source::SourceFile;
 
 /// What came of reading a unit's files, as `LoadState` in systemd's D-Bus interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -99,6 +100,8 @@ pub struct Unit {
     pub fragment: Option<PathBuf>,
     /// Drop-in files, in the order they were applied.
     pub drop_ins: Vec<PathBuf>,
+    /// The texts that it was read from: the main file, then the drop-ins.
+    pub sources: Vec<Arc<SourceFile>>,
     /// `[Unit]`.
     pub unit: UnitSection,
     /// `[Install]`.
@@ -135,6 +138,7 @@ impl Unit {
             load: LoadState::NotFound,
             fragment: None,
             drop_ins: Vec::new(),
+            sources: Vec::new(),
             unit: UnitSection::default(),
             install: InstallSection::default(),
             body,

@@ -107,6 +107,9 @@ impl Daemon {
             self.world.loading.begin(&self.world.config, instances, errand);
         }
         self.remove_kept_folders();
+        for loaded in std::mem::take(&mut self.world.plans) {
+            crate::control::plan::answer(&self.manager, &self.world.loaded, loaded);
+        }
         self.world.prune_followers();
         self.world.replies.prune();
         if std::mem::take(&mut self.world.reopen_control) {

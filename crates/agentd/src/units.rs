@@ -15,7 +15,7 @@ use agentd_protocol::manager::{Empty, Problem};
 use agentd_trust::{Decision, KeyRing, Policy, Sha256Digest, decide, judge};
 use agentd_unit::edges::Edges;
 use agentd_unit::{
-    Admission, Gate, LoadReport, Loader, LoaderConfig, LocalZone, NamedFile, Scope, SearchPath,
+    Admission, Gate, LoadReport, Loader, LoaderConfig, LocalZone, NamedFile, OpenGate, Scope, SearchPath,
     SpecifierContext, Trusted, UnitFiles, UnitName, UnitSet,
 };
 
@@ -48,6 +48,8 @@ pub enum Outcome {
     Swap(Option<Answer>),
     /// To be swapped in, after markers or masks were changed.
     Changed(Wish, Done, Answer),
+    /// Only to be looked at.
+    Plan(Answer),
 }
 
 /// What is to be done on the thread that loads.
@@ -57,6 +59,10 @@ pub enum Errand {
     Load(Option<Answer>),
     /// Change markers or masks, then load.
     Change(Change, Answer),
+    /// Load, to see what would change.
+    Plan(Answer),
+    /// Show the files of one unit as they are now; the flag: whether several replies are welcome.
+    Files(UnitName, bool, Answer),
 }
 
 /// What a thread that reads units comes back with.
@@ -112,6 +118,12 @@ impl Loading {
     /// No descriptor left.
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
         self.waker.as_fd().try_clone_to_owned()
+    }
+
+    /// The folders, and who writes them.
+    #[must_use]
+    pub fn search(&self) -> &SearchPath {
+        &self.loader.config().search
     }
 
     /// The folders that are searched, highest first.
@@ -175,7 +187,13 @@ impl Loading {
 fn prepare(errand: Errand, loader: &Loader, config: &Config, policy: Policy, uid: u32) -> Option<Outcome> {
     let (change, answer) = match errand {
         Errand::Load(answer) => return Some(Outcome::Swap(answer)),
+        Errand::Plan(answer) => return Some(Outcome::Plan(answer)),
         Errand::Change(change, answer) => (change, answer),
+        Errand::Files(name, more, answer) => {
+            // To look at a file is no use of it: no gate.
+            crate::control::files::send(&loader.load_unit(&name, &OpenGate), more, &answer);
+            return None;
+        }
     };
     let ring = crate::boot::ground::keys(config, uid);
     let gate = TrustGate { policy, ring: &ring };

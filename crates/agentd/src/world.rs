@@ -18,7 +18,7 @@ use agentd_state::StateDir;
 use agentd_trust::Verdict;
 use agentd_unit::edges::Edges;
 use agentd_unit::sections::ControlAccess;
-use agentd_unit::{NamedFile, Realtime, UnitName};
+use agentd_unit::{NamedFile, Realtime, Unit, UnitName, UnitSet};
 
 use crate::config::Config;
 use crate::control::access::Owner;
@@ -33,7 +33,7 @@ use crate::perform::start::JOURNAL_UNIT;
 use crate::perform::trust::Trust;
 use crate::perform::usage;
 use crate::perform::{folders, temporary};
-use crate::units::{Errand, Loading};
+use crate::units::{Errand, Loaded, Loading};
 
 /// systemd's message id of "Started …".
 const STARTED: &str = "39f53479d3a045ac8e11786248231fbf";
@@ -100,8 +100,12 @@ pub struct World {
     pub problems: Vec<Problem>,
     /// What each name of the search path is for the boot, in the order of names.
     pub unit_files: Vec<NamedFile>,
-    /// What units are to each other by the definitions that were loaded last.
+    /// The definitions that were loaded last, also where a unit still lives by an older one.
+    pub loaded: UnitSet,
+    /// What units are to each other by them.
     pub edges: Arc<Edges>,
+    /// What was loaded only to be looked at.
+    pub plans: Vec<Loaded>,
     /// What this machine lacks, in sentences for `status`.
     pub missing: Vec<String>,
     /// When the manager was started.
@@ -259,6 +263,8 @@ impl World {
             usage: leaf.map(usage::read).unwrap_or_default(),
             file_state: self.file_state(&unit.name),
             edges: Arc::clone(&self.edges),
+            need_daemon_reload: self.is_stale(view),
+            need_restart: self.needs_restart(view),
             not_enforced: self.not_enforced(view),
             trust: crate::control::status::trust_state(unit, &verdict),
             key_ids: match &verdict {
@@ -266,6 +272,22 @@ impl World {
                 Verdict::Unsigned | Verdict::Refused(_) => Vec::new(),
             },
         }
+    }
+
+    /// Whether a newer definition is loaded than the one that the unit lives by. That it is enabled or not any more
+    /// is no other definition.
+    #[must_use]
+    pub fn needs_restart(&self, view: &UnitView) -> bool {
+        let old = &view.unit;
+        let is_other = |new: &Arc<Unit>| new.digest != old.digest || new.load != old.load;
+        view.changed_on_disk && self.loaded.get(&old.name).is_none_or(is_other)
+    }
+
+    /// Whether the files of a unit are others now than those that were loaded.
+    #[must_use]
+    pub fn is_stale(&self, view: &UnitView) -> bool {
+        let newest = self.loaded.get(&view.unit.name).unwrap_or(&view.unit);
+        crate::control::files::changed(newest, self.loading.search())
     }
 
     /// What a unit's file is for the boot, as it was last loaded; what has none is static.

@@ -1,9 +1,9 @@
-//! `cat`: the files that define a unit, each below its path, as the manager has read them.
+//! `cat`: the files that define a unit, each below its path, as they are now.
 
 use std::io::{self, IsTerminal, Write};
 
 use agentd_protocol::method;
-use agentd_protocol::unit::{FileContent, UnitRequest};
+use agentd_protocol::unit::{FileContent, GetFilesRequest};
 use agentd_unit::UnitName;
 
 use crate::client::{ANSWER, ClientError};
@@ -19,7 +19,7 @@ pub(crate) fn cat(context: &Context, units: &[UnitName], out: &mut impl Write) -
     let mut all = Vec::new();
     for unit in units {
         let mut files = Vec::new();
-        let request = UnitRequest { unit: unit.to_string() };
+        let request = GetFilesRequest { unit: unit.to_string(), running: false };
         let answer = client.stream::<method::GetFiles, ClientError>(&request, Some(ANSWER), |page| {
             files.extend(page.files);
             Ok(())
@@ -44,7 +44,7 @@ pub(crate) fn cat(context: &Context, units: &[UnitName], out: &mut impl Write) -
 }
 
 /// Puts the pieces of long files together.
-fn joined(pieces: Vec<FileContent>) -> Vec<FileContent> {
+pub(crate) fn joined(pieces: Vec<FileContent>) -> Vec<FileContent> {
     let mut files: Vec<FileContent> = Vec::new();
     for piece in pieces {
         match files.last_mut() {

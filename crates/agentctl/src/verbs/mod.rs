@@ -2,15 +2,21 @@
 
 pub(crate) mod act;
 pub(crate) mod analyze;
+pub(crate) mod apply;
 pub(crate) mod cat;
 pub(crate) mod closure;
 pub(crate) mod dependencies;
+pub(crate) mod diff;
+pub(crate) mod edit;
+pub(crate) mod import;
 pub(crate) mod jobs;
 pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod logs;
+pub(crate) mod new;
 pub(crate) mod overview;
 pub(crate) mod query;
+pub(crate) mod revert;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod sign;

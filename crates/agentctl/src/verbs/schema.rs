@@ -10,7 +10,6 @@ use crate::exit::{Exit, Outcome};
 use crate::print::json as print;
 
 /// Where the schema of all unit types is installed; units name it in their `#:schema` line.
-#[cfg(test)]
 pub(crate) const INSTALLED: &str = "/usr/share/agentd/unit.schema.json";
 
 /// `agentctl schema [TYPE]`.

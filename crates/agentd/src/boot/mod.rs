@@ -20,7 +20,7 @@ use agentd_linux::user::Accounts;
 use agentd_linux::{notify::NotifySocket, reap};
 use agentd_state::StateDir;
 use agentd_trust::Policy;
-use agentd_unit::UnitName;
+use agentd_unit::{UnitName, UnitSet};
 use tokio::sync::mpsc;
 
 use crate::config::{Config, Mode, UserEnvironment, folders};
@@ -285,7 +285,9 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
         dump: false,
         problems: Vec::new(),
         unit_files: Vec::new(),
+        loaded: UnitSet::new(),
         edges: Arc::default(),
+        plans: Vec::new(),
         missing,
         machine_memory,
         machine_tasks,

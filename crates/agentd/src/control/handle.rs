@@ -105,7 +105,15 @@ fn read(inbound: Inbound, manager: &Manager, world: &mut World) {
         Request::GetProcesses(request) => {
             answer.result(find(manager, &request.unit).map(|unit| super::status::processes(&unit, world)))
         }
-        Request::GetFiles(request) => super::files::send(find(manager, &request.unit), inbound.more, answer),
+        Request::GetFiles(request) => match find(manager, &request.unit) {
+            // Reading files is for those who may act here; others get what was read.
+            Ok(unit) if !request.running && access::is_owner(&inbound.peer, world.owner) => {
+                world.errands.push(Errand::Files(unit.unit.name.clone(), inbound.more, answer.clone()));
+                true
+            }
+            Ok(unit) => super::files::send(&unit.unit, inbound.more, answer),
+            Err(error) => answer.result::<Empty>(Err(error)),
+        },
         Request::GetLogs(request) => match find(manager, &request.unit) {
             Ok(unit) => super::logs::send(&unit, request, inbound.more, answer, world),
             Err(error) => answer.result::<Empty>(Err(error)),
@@ -209,6 +217,7 @@ fn act(inbound: Inbound, world: &mut World, events: &mut VecDeque<Event>) {
             answer.result(Ok(Empty {}));
         }
         Request::Reload(_) => world.errands.push(Errand::Load(Some(answer))),
+        Request::PlanReload(_) => world.errands.push(Errand::Plan(answer)),
         Request::EnableUnitFiles(r) => change(Wish::Enable, r, answer, world),
         Request::DisableUnitFiles(r) => change(Wish::Disable, r, answer, world),
         Request::MaskUnitFiles(r) => change(Wish::Mask, r, answer, world),

@@ -12,6 +12,7 @@ pub mod handle;
 pub mod logs;
 pub mod pattern;
 pub mod peers;
+pub mod plan;
 pub mod replies;
 pub mod server;
 pub mod status;

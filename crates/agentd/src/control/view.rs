@@ -29,6 +29,10 @@ pub struct Extras {
     pub usage: Usage,
     /// What its file is for the boot.
     pub file_state: UnitFileState,
+    /// Its files are others than those that were loaded.
+    pub need_daemon_reload: bool,
+    /// A newer definition than its own is loaded.
+    pub need_restart: bool,
     /// What units are to each other.
     pub edges: Arc<Edges>,
     /// The limits that this machine does not enforce.
@@ -53,7 +57,8 @@ pub fn properties(view: &UnitView, job: Option<&JobView>, extras: Extras) -> Uni
         fragment_path: unit.fragment.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
         drop_in_paths: unit.drop_ins.iter().map(|path| path.display().to_string()).collect(),
         unit_file_state: extras.file_state,
-        need_daemon_reload: view.changed_on_disk,
+        need_daemon_reload: extras.need_daemon_reload,
+        need_restart: extras.need_restart,
         warnings: unit.warnings.clone(),
         trust: extras.trust,
         key_ids: extras.key_ids,

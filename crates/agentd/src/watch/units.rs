@@ -32,6 +32,7 @@ fn swap_in(loaded: Loaded, world: &mut World, events: &mut VecDeque<Event>) {
         Outcome::Changed(wish, done, answer) => {
             answer.result(Ok(unit_files::changed(*wish, done, &loaded)));
         }
+        Outcome::Plan(_) => return world.plans.push(loaded),
         Outcome::Swap(None) => {}
     }
     take_up(loaded, world, events);
@@ -45,6 +46,7 @@ fn take_up(loaded: Loaded, world: &mut World, events: &mut VecDeque<Event>) {
     world.problems = loaded.problems;
     world.unit_files = loaded.files;
     world.edges = loaded.edges;
+    world.loaded = loaded.set.clone();
     events.push_back(Event::UnitsLoaded(loaded.set));
 }
 

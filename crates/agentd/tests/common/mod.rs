@@ -95,14 +95,13 @@ impl Setup {
         words.push(env!("CARGO_BIN_EXE_agentd").to_owned());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
-        command.args([
-            "--unit-path",
-            &dir("units"),
-            "--runtime-dir",
-            &dir("run"),
-            "--state-dir",
-            &dir("state"),
-        ]);
+        // Without a unit in it the folder of development would only be where edits go.
+        let is_empty =
+            |folder: PathBuf| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+        if !self.tiers || !is_empty(self.folder.join("units")) {
+            command.args(["--unit-path", &dir("units")]);
+        }
+        command.args(["--runtime-dir", &dir("run"), "--state-dir", &dir("state")]);
         command.args(["--log-dir", &dir("log"), "--keys", &dir("keys")]).args(&self.args);
         if self.tiers {
             command.arg("--user").env_remove("XDG_DATA_HOME").env("HOME", dir("home"));

@@ -63,6 +63,11 @@ impl Finding {
         Self { path: Some(path), ..self }
     }
 
+    /// Whether it keeps the unit from starting.
+    pub(crate) fn is_error(&self) -> bool {
+        self.severity == "error"
+    }
+
     /// The same as a warning.
     pub(crate) fn but_a_warning(self) -> Self {
         Self { severity: "warning", ..self }
@@ -79,6 +84,7 @@ impl Finding {
             return report.clone();
         }
         let about = self.unit.as_ref().or(self.path.as_ref());
+        let about = about.filter(|about| !self.message.starts_with(about.as_str()));
         let about = about.map(|about| format!("{about}: ")).unwrap_or_default();
         let help = self.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
         plain(&format!("{}: {about}{}{help}", self.severity, self.message)).into_owned()

@@ -15,6 +15,7 @@ use crate::print::{json, one_line};
 
 pub(crate) use dot::Picture;
 pub(crate) use findings::Finding;
+pub(crate) use verify::of_texts;
 
 /// `agentctl analyze VERB …`.
 pub(crate) fn analyze(context: &Context, analyze: &Analyze, out: &mut impl Write) -> Outcome {

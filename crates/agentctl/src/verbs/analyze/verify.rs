@@ -42,6 +42,14 @@ pub(crate) fn verify(context: &Context, arguments: &AnalyzeVerify, out: &mut imp
     Ok(if findings.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
+/// What is wrong with the texts of a unit that is not in its place yet.
+pub(crate) fn of_texts(unit: &UnitName, sources: &[Arc<SourceFile>], colour: bool) -> Vec<Finding> {
+    let (specifiers, zone) = (offline::specifiers(), offline::zone());
+    let context = ParseContext { specifiers: &specifiers, zone: &zone };
+    let found = parse_unit(unit, sources, &context).diagnostics;
+    found.iter().map(|found| Finding::of_text(unit, found, colour)).collect()
+}
+
 /// The units of the search path with the files in question among them, and what was found so far.
 struct Check {
     loader: Loader,

@@ -226,10 +226,15 @@ impl<W: Write> Page<'_, W> {
     fn warnings(&mut self) -> io::Result<()> {
         let (unit, style) = (self.unit, self.context.style);
         let mut warnings: Vec<String> = Vec::new();
+        let id = &unit.id;
+        if unit.need_restart {
+            warnings.push(format!("{id} changed on disk, restart to apply: 'agentctl restart {id}'"));
+        }
         if unit.need_daemon_reload {
-            let id = &unit.id;
-            warnings
-                .push(format!("{id} changed on disk; 'agentctl restart {id}' applies the new definition"));
+            warnings.push(format!(
+                "the files of {id} changed on disk: 'agentctl daemon-reload' loads them, 'agentctl apply' brings them \
+                 into force"
+            ));
         }
         warnings.extend(unit.limits_not_enforced.iter().chain(&unit.warnings).cloned());
         if !warnings.is_empty() {

@@ -119,6 +119,7 @@ fn a_service_that_waits_to_be_restarted_says_why_and_when() {
         exec_main_start_timestamp: NOW - 3_500_000,
         exec_main_exit_timestamp: NOW - 2_000_000,
         need_daemon_reload: true,
+        need_restart: true,
         limits_not_enforced: vec!["TasksMax is not enforced (controller pids is missing)".into()],
         ..UnitProperties::default()
     });
@@ -130,7 +131,8 @@ fn a_service_that_waits_to_be_restarted_says_why_and_when() {
    Restarts: 1; next in 3s
    Main PID: 9 (code=killed, signal=KILL), ran for 1.5s
 
-Warning: eater.service changed on disk; 'agentctl restart eater.service' applies the new definition
+Warning: eater.service changed on disk, restart to apply: 'agentctl restart eater.service'
+Warning: the files of eater.service changed on disk: 'agentctl daemon-reload' loads them, 'agentctl apply' brings them into force
 Warning: TasksMax is not enforced (controller pids is missing)
 ";
     assert_eq!(page(&status), expected);
