@@ -53,7 +53,9 @@ impl Exit {
     pub(crate) const fn of_job(result: JobResult) -> Self {
         match result {
             JobResult::Done | JobResult::Skipped => Self::Done,
-            JobResult::Failed | JobResult::Canceled | JobResult::Dependency => Self::Failed,
+            JobResult::Failed | JobResult::Canceled | JobResult::Dependency | JobResult::Assert => {
+                Self::Failed
+            }
             JobResult::Invalid => Self::NotActive,
             JobResult::Timeout => Self::TimedOut,
         }
@@ -152,6 +154,7 @@ mod tests {
             (JobResult::Failed, 1),
             (JobResult::Canceled, 1),
             (JobResult::Dependency, 1),
+            (JobResult::Assert, 1),
             (JobResult::Invalid, 3),
             (JobResult::Timeout, 124),
         ] {

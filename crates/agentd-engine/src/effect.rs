@@ -48,6 +48,13 @@ pub enum Effect {
         /// The run.
         run: InvocationId,
     },
+    /// Look whether the unit's conditions and asserts hold. Closed by [`Event::Checked`](crate::Event::Checked).
+    Check {
+        /// The name of the effect.
+        id: EffectId,
+        /// The definition that the start goes by.
+        unit: Arc<Unit>,
+    },
     /// The run is over: remove its cgroup, close what was held for it. Nothing of it is spoken of any more.
     Release {
         /// The run.
@@ -177,6 +184,8 @@ pub enum JobResult {
     Skipped,
     /// The unit cannot do that (reload).
     Invalid,
+    /// An assert of the unit does not hold.
+    Assert,
 }
 
 impl JobResult {
@@ -191,6 +200,7 @@ impl JobResult {
             Self::Dependency => "dependency",
             Self::Skipped => "skipped",
             Self::Invalid => "invalid",
+            Self::Assert => "assert",
         }
     }
 }
@@ -257,7 +267,9 @@ impl fmt::Display for RequestError {
             Self::Contradiction(unit) => {
                 write!(f, "Unit {unit} would have to be started and stopped at once.")
             }
-            Self::Conflict(unit, kind) => write!(f, "Unit {unit} has a {kind} job that is in the way."),
+            Self::Conflict(unit, kind) => {
+                write!(f, "Transaction is destructive: unit {unit} has a {kind} job that is in the way.")
+            }
             Self::ManualRefused(unit) => {
                 write!(f, "Operation refused, unit {unit} may be requested by dependency only.")
             }

@@ -50,6 +50,13 @@ pub enum Event {
         /// Its run.
         run: InvocationId,
     },
+    /// Closes [`Effect::Check`](crate::Effect::Check).
+    Checked {
+        /// The effect that this answers.
+        id: EffectId,
+        /// What holds.
+        checked: Checked,
+    },
     /// The kernel's OOM killer took processes of the run (`oom_kill` of memory.events grew).
     OomKilled {
         /// The run.
@@ -80,9 +87,20 @@ impl Event {
             | Self::ClockChanged
             | Self::UnitsLoaded(_)
             | Self::UnitsFound(_)
+            | Self::Checked { .. }
             | Self::Request { .. } => None,
         }
     }
+}
+
+/// Whether a unit's conditions and asserts hold, systemd.unit(5): the errors are what does not, as it stands in the
+/// file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// `Condition…`.
+    pub condition: Result<(), String>,
+    /// `Assert…`.
+    pub assertion: Result<(), String>,
 }
 
 /// How a process ended: two different things that are never folded into one number in here.
@@ -271,8 +289,12 @@ pub enum JobMode {
     Fail,
     /// All units that are not part of the transaction are stopped.
     Isolate,
+    /// Jobs in the way are replaced, and what comes later does not replace these.
+    ReplaceIrreversibly,
     /// Only this unit, whatever it depends on.
     IgnoreDependencies,
+    /// Only this unit, but in its order with all others.
+    IgnoreRequirements,
 }
 
 /// `--kill-whom`, systemctl(1).

@@ -64,11 +64,10 @@ impl Relation {
     /// Who cannot start when this one cannot.
     pub(crate) const NEEDED_BY: Self = Self(Self::HARD.0 << Self::INVERSE);
     /// Who is stopped when this one is stopped.
-    pub(crate) const PROPAGATE_STOP: Self =
-        Self(Self::REQUIRED_BY.0 | Self::BOUND_BY.0 | Self::CONSISTS_OF.0 | Self::STOPS.0);
+    pub(crate) const PROPAGATE_STOP: Self = Self(Self::PROPAGATE_RESTART.0 | Self::STOPS.0);
     /// Who is restarted when this one is restarted.
     pub(crate) const PROPAGATE_RESTART: Self =
-        Self(Self::REQUIRED_BY.0 | Self::BOUND_BY.0 | Self::CONSISTS_OF.0);
+        Self(Self::REQUIRED_BY.0 | Self::REQUISITE_OF.0 | Self::BOUND_BY.0 | Self::CONSISTS_OF.0);
     /// Who keeps a unit with StopWhenUnneeded up.
     pub(crate) const IN_USE_BY: Self = Self(
         Self::REQUIRED_BY.0 | Self::REQUISITE_OF.0 | Self::WANTED_BY.0 | Self::BOUND_BY.0 | Self::UPHELD_BY.0,

@@ -1,6 +1,9 @@
 //! What the end of a unit starts: OnFailure and OnSuccess, once for each end.
 
+use agentd_unit::sections::HookMode;
+
 use crate::effect::Monitor;
+use crate::event::JobMode;
 use crate::graph::{Relation, UnitId};
 use crate::manager::Manager;
 use crate::out::Out;
@@ -10,6 +13,7 @@ use crate::state::{ActiveState, ServiceResult};
 #[derive(Debug, Default)]
 pub(crate) struct Hooks {
     units: Vec<UnitId>,
+    mode: JobMode,
     monitor: Option<Monitor>,
 }
 
@@ -18,11 +22,12 @@ impl Manager {
     pub(crate) fn hooks_of_end(&self, unit: UnitId, old: ActiveState, new: ActiveState) -> Hooks {
         let was_at_rest = matches!(old, ActiveState::Inactive | ActiveState::Failed);
         let Some(entry) = self.entry(unit) else { return Hooks::default() };
-        let relation = match new {
+        let section = &entry.unit.unit;
+        let (relation, mode) = match new {
             // Also where it never began: started too often, or part of a cycle.
-            ActiveState::Failed if old != new => Relation::ON_FAILURE,
+            ActiveState::Failed if old != new => (Relation::ON_FAILURE, section.on_failure_job_mode),
             ActiveState::Inactive if !was_at_rest && entry.result() == ServiceResult::Success => {
-                Relation::ON_SUCCESS
+                (Relation::ON_SUCCESS, section.on_success_job_mode)
             }
             _ => return Hooks::default(),
         };
@@ -36,7 +41,7 @@ impl Manager {
                 restarts: facts.restarts.count,
             })
         });
-        Hooks { units: self.graph.related(unit, relation).collect(), monitor }
+        Hooks { units: self.graph.related(unit, relation).collect(), mode: job_mode(mode), monitor }
     }
 
     pub(crate) fn start_hooks(&mut self, hooks: Hooks, out: &mut Out<'_>) {
@@ -44,7 +49,18 @@ impl Manager {
             if let Some(entry) = self.entry_mut(unit) {
                 entry.monitor.clone_from(&hooks.monitor);
             }
-            self.start_by_manager(unit, out);
+            self.start_by_manager_in(hooks.mode, unit, out);
         }
+    }
+}
+
+const fn job_mode(mode: HookMode) -> JobMode {
+    match mode {
+        HookMode::Replace => JobMode::Replace,
+        HookMode::Fail => JobMode::Fail,
+        HookMode::ReplaceIrreversibly => JobMode::ReplaceIrreversibly,
+        HookMode::Isolate => JobMode::Isolate,
+        HookMode::IgnoreDependencies => JobMode::IgnoreDependencies,
+        HookMode::IgnoreRequirements => JobMode::IgnoreRequirements,
     }
 }

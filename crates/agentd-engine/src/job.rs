@@ -2,9 +2,10 @@
 
 use agentd_unit::UnitName;
 
+use crate::clock::Monotonic;
 use crate::event::JobKind;
 use crate::graph::UnitId;
-use crate::ids::{JobId, RequestId};
+use crate::ids::{EffectId, JobId, RequestId};
 
 /// What a job does; what else can be asked is made into one of these when it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +57,18 @@ pub(crate) enum Cause {
     Manager,
 }
 
+/// Where a start stands with the conditions of its unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Check {
+    /// They were not looked at.
+    #[default]
+    Due,
+    /// They are being looked at; asked anew at this time, should the answer be lost.
+    Asked(EffectId, Monotonic),
+    /// They hold.
+    Passed,
+}
+
 /// One job.
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -71,6 +84,13 @@ pub(crate) struct Job {
     pub(crate) hurry: bool,
     /// `ignore-dependencies`: waits for nothing.
     pub(crate) alone: bool,
+    /// `ignore-requirements`: nothing that it requires makes it fail.
+    pub(crate) bare: bool,
+    /// `replace-irreversibly`: no other job takes its place.
+    pub(crate) irreversible: bool,
+    pub(crate) check: Check,
+    /// When it is given up, `JobTimeoutSec`.
+    pub(crate) until: Option<Monotonic>,
     pub(crate) requests: Vec<(RequestId, UnitName)>,
     /// The jobs that look again when this one is done.
     pub(crate) waiters: Vec<JobId>,

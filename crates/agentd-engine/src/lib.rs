@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod alarms;
+mod checks;
 pub mod clock;
 mod definitions;
 pub mod effect;
@@ -47,8 +48,8 @@ mod views;
 pub use clock::{Boottime, Deadlines, Monotonic, Now};
 pub use effect::{Effect, JobResult, KillTarget, Level, Record, RequestError, Spawn, SpawnEnvironment};
 pub use event::{
-    Event, ExitStatus, JobKind, JobMode, KillWhom, Notification, Request, Sender, ShutdownKind, SpawnFailure,
-    SpawnFailureKind,
+    Checked, Event, ExitStatus, JobKind, JobMode, KillWhom, Notification, Request, Sender, ShutdownKind,
+    SpawnFailure, SpawnFailureKind,
 };
 pub use ids::{EffectId, InvocationId, JobId, RequestId};
 pub use manager::{Config, Manager};

@@ -64,6 +64,8 @@ pub struct Manager {
     pub(crate) runs: BTreeMap<InvocationId, UnitId>,
     pub(crate) id_source: Ids,
     pub(crate) alarms: Alarms<Monotonic>,
+    /// When a unit's job is given up, or asks again.
+    pub(crate) job_alarms: Alarms<Monotonic>,
     pub(crate) spans: Alarms<Boottime>,
     pub(crate) calendars: Alarms<Realtime>,
     pub(crate) shutdown: Option<Shutdown>,
@@ -89,6 +91,7 @@ impl Manager {
             runs: BTreeMap::new(),
             id_source: Ids::new(config.seed),
             alarms: Alarms::default(),
+            job_alarms: Alarms::default(),
             spans: Alarms::default(),
             calendars: Alarms::default(),
             shutdown: None,
@@ -108,6 +111,7 @@ impl Manager {
             Event::Spawned { id, run, result } => self.spawned(id, run, result, &mut out),
             Event::Exited { id, run, status } => self.exited(id, run, status, &mut out),
             Event::Emptied { id, run } => self.emptied(id, run, &mut out),
+            Event::Checked { id, checked } => self.checked(id, checked, &mut out),
             Event::OomKilled { run } => self.oom_killed(run, &mut out),
             Event::Notified { run, sender, notification } => {
                 self.notified(run, sender, &notification, &mut out);
@@ -122,7 +126,7 @@ impl Manager {
     pub fn deadlines(&self) -> Deadlines {
         let shutdown = self.shutdown.as_ref().and_then(Shutdown::deadline);
         Deadlines {
-            monotonic: self.alarms.first().into_iter().chain(shutdown).min(),
+            monotonic: self.alarms.first().into_iter().chain(self.job_alarms.first()).chain(shutdown).min(),
             boottime: self.spans.first(),
             realtime: self.calendars.first(),
         }
@@ -165,6 +169,7 @@ impl Manager {
             self.drive(unit, ServiceEvent::Tick, out);
             self.set_alarm(unit); // An alarm that nobody answers to would ring for ever.
         }
+        self.tick_jobs(out);
         self.tick_timers(out);
         self.watch_shutdown(out);
     }

@@ -1,5 +1,7 @@
 //! What the change of one unit means for its job and for its neighbours.
 
+use std::time::Duration;
+
 use agentd_unit::Unit;
 
 use crate::effect::{JobResult, Level};
@@ -12,6 +14,9 @@ use crate::restart::{self, SPAWN_FAILURE_FLOOR};
 use crate::service::{ServiceEvent, ServiceState};
 use crate::state::{ActiveState, ServiceResult};
 use crate::unit::Entry;
+
+/// How long an upheld unit that could not be started is left alone: what it needs may be down for good.
+const UPHOLD_AGAIN: Duration = Duration::from_secs(10);
 
 const fn is_up(state: ActiveState) -> bool {
     matches!(state, ActiveState::Active | ActiveState::Reloading)
@@ -206,7 +211,9 @@ impl Manager {
         let section = self.entry(unit).and_then(|entry| entry.unit.as_service());
         let delay =
             section.map_or(SPAWN_FAILURE_FLOOR, |body| body.service.restart_sec.max(SPAWN_FAILURE_FLOOR));
-        let at = out.now.monotonic + delay;
+        // It could not even begin the last time: what is in its way will not be gone in a moment.
+        let in_vain = self.entry(unit).is_some_and(|entry| entry.failure.is_some());
+        let at = out.now.monotonic + if in_vain { delay.max(UPHOLD_AGAIN) } else { delay };
         if let Some(entry) = self.entry_mut(unit) {
             entry.uphold_at = Some(at);
         }
@@ -281,6 +288,11 @@ impl Manager {
 
     /// A start that nobody asked for: it gives way to everything, and says so if it cannot be.
     pub(crate) fn start_by_manager(&mut self, unit: UnitId, out: &mut Out<'_>) -> bool {
+        self.start_by_manager_in(JobMode::Replace, unit, out)
+    }
+
+    /// The same in a mode of its own.
+    pub(crate) fn start_by_manager_in(&mut self, mode: JobMode, unit: UnitId, out: &mut Out<'_>) -> bool {
         if self.shutdown.is_some() {
             return false;
         }
@@ -290,8 +302,8 @@ impl Manager {
             return true;
         }
         self.renew_graph(out);
-        let plan = self.plan_start(unit, JobType::Start, Cause::Manager, JobMode::Replace);
-        let checked = plan.and_then(|plan| self.check_conflicts(&plan, JobMode::Replace).map(|()| plan));
+        let plan = self.plan_start(unit, JobType::Start, Cause::Manager, mode);
+        let checked = plan.and_then(|plan| self.check_conflicts(&plan, mode).map(|()| plan));
         match checked {
             Ok(plan) => {
                 self.install(plan, None, out);

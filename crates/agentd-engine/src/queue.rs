@@ -9,7 +9,7 @@ use crate::effect::{Effect, JobResult, Level, RequestError};
 use crate::event::JobMode;
 use crate::graph::{Relation, UnitId};
 use crate::ids::{JobId, RequestId};
-use crate::job::{Cause, Job, JobType};
+use crate::job::{Cause, Check, Job, JobType};
 use crate::manager::{Manager, Work};
 use crate::out::Out;
 use crate::state::ActiveState;
@@ -22,7 +22,9 @@ impl Manager {
             let Some(old) = self.job_of(*unit) else { continue };
             let clash = old.merge(*kind).is_none();
             let gives_way = plan.cause == Cause::Manager && old == JobType::Stop;
-            if clash && (mode == JobMode::Fail || gives_way) {
+            let job = self.entry(*unit).and_then(|entry| entry.job).and_then(|id| self.jobs.get(&id));
+            let stays = job.is_some_and(|job| job.irreversible);
+            if clash && (mode == JobMode::Fail || gives_way || stays) {
                 return Err(RequestError::Conflict(self.name(*unit), old.kind().as_str()));
             }
         }
@@ -149,6 +151,8 @@ impl Manager {
             Some(id) => id,
             None => out.ids.job(),
         };
+        let timeout = self.entry(unit).and_then(|entry| entry.unit.unit.job_timeout);
+        let until = timeout.map(|span| out.now.monotonic + span);
         let job = self.jobs.entry(id).or_insert_with(|| Job {
             id,
             unit,
@@ -158,6 +162,10 @@ impl Manager {
             cause: plan.cause,
             hurry,
             alone: plan.alone,
+            bare: plan.bare,
+            irreversible: plan.irreversible,
+            check: Check::Due,
+            until,
             requests: Vec::new(),
             waiters: Vec::new(),
             cursor: 0,
@@ -168,10 +176,13 @@ impl Manager {
             job.kind = merged;
             job.shown = merged.kind();
             job.running = false;
+            job.check = Check::Due;
             job.cursor = 0;
         }
         job.hurry |= hurry;
         job.alone |= plan.alone;
+        job.bare |= plan.bare;
+        job.irreversible |= plan.irreversible;
         if plan.cause == Cause::Person {
             job.cause = Cause::Person;
         }
@@ -182,12 +193,13 @@ impl Manager {
             }
         }
         self.queue.insert(id);
+        self.set_job_alarm(id);
     }
 
     /// Begins a job if nothing stands before it.
     pub(crate) fn examine(&mut self, id: JobId, out: &mut Out<'_>) {
         let Some(job) = self.jobs.get(&id) else { return };
-        if job.running {
+        if job.running || matches!(job.check, Check::Asked(..)) {
             return;
         }
         if let Some((blocker, place)) = self.blocker(job) {
@@ -267,6 +279,7 @@ impl Manager {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.kind = JobType::Start;
         job.running = false;
+        job.check = Check::Due;
         job.cursor = 0;
         let (unit, cause) = (job.unit, job.cause);
         let waiters = std::mem::take(&mut job.waiters);
@@ -297,6 +310,7 @@ impl Manager {
     pub(crate) fn finish(&mut self, id: JobId, result: JobResult, out: &mut Out<'_>) {
         let Some(job) = self.jobs.remove(&id) else { return };
         self.queue.remove(&id);
+        self.job_alarms.set(job.unit, None);
         if let Some(entry) = self.entry_mut(job.unit) {
             entry.job = None;
         }
@@ -334,7 +348,7 @@ impl Manager {
             let waits = self
                 .jobs
                 .get(&id)
-                .is_some_and(|job| job.kind == JobType::Start && !job.running && !job.alone);
+                .is_some_and(|job| job.kind == JobType::Start && !job.running && !job.alone && !job.bare);
             if waits {
                 self.fail_for(id, other, unit, reason.clone(), out);
             }

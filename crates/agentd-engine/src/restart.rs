@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use agentd_unit::sections::ExitStatusSet;
 use agentd_unit::{Restart, ServiceSection, UnitName, UnitSection};
 
 use crate::clock::Monotonic;
+use crate::event::ExitStatus;
 use crate::state::ServiceResult;
 
 /// The least delay after a program that could not be executed at all: `RestartSec=0` on a missing file would
@@ -21,7 +23,7 @@ pub(crate) const STABLE_AFTER: Duration = Duration::from_secs(600);
 pub(crate) const fn applies(policy: Restart, result: ServiceResult) -> bool {
     use ServiceResult as R;
     match (policy, result) {
-        (Restart::No, _) | (_, R::Trust | R::StartLimitHit) => false,
+        (Restart::No, _) | (_, R::Trust | R::StartLimitHit | R::ExecCondition) => false,
         (Restart::Always, _) => true,
         (Restart::OnSuccess, result) => matches!(result, R::Success),
         (Restart::OnFailure, result) => !matches!(result, R::Success),
@@ -29,6 +31,27 @@ pub(crate) const fn applies(policy: Restart, result: ServiceResult) -> bool {
         (Restart::OnAbort, result) => matches!(result, R::Signal | R::CoreDump),
         (Restart::OnWatchdog, result) => matches!(result, R::Watchdog),
     }
+}
+
+/// Whether a set of ends, as `SuccessExitStatus` has it, contains this one.
+pub(crate) fn has(set: &ExitStatusSet, status: ExitStatus) -> bool {
+    match status {
+        ExitStatus::Exited(code) => set.codes.contains(&code),
+        ExitStatus::Killed(signal) => set.signals.contains(&signal.number()),
+        ExitStatus::Dumped(_) => false,
+    }
+}
+
+/// Whether an end is followed by a new start: first what `RestartPreventExitStatus` and `RestartForceExitStatus` say of
+/// the main process's end, then `Restart`.
+pub(crate) fn follows(service: &ServiceSection, result: ServiceResult, main: Option<ExitStatus>) -> bool {
+    use ServiceResult as R;
+    let listed = |set| main.is_some_and(|status| has(set, status));
+    let never = matches!(result, R::Trust | R::StartLimitHit | R::ExecCondition);
+    if never || listed(&service.life.restart_prevent) {
+        return false;
+    }
+    listed(&service.life.restart_force) || applies(service.restart, result)
 }
 
 /// The delay before the restart of this step (0: the first), by systemd's formula: from `RestartSec` to
@@ -115,15 +138,16 @@ mod tests {
             R::Protocol,
             R::Trust,
             R::StartLimitHit,
+            R::ExecCondition,
         ];
         for (policy, expected) in [
-            (P::No, "..........."),
-            (P::Always, "xxxxxxxxx.."),
-            (P::OnSuccess, "x.........."),
-            (P::OnFailure, ".xxxxxxxx.."),
-            (P::OnAbnormal, "..xxxxxxx.."),
-            (P::OnAbort, "..xx......."),
-            (P::OnWatchdog, ".....x....."),
+            (P::No, "............"),
+            (P::Always, "xxxxxxxxx..."),
+            (P::OnSuccess, "x..........."),
+            (P::OnFailure, ".xxxxxxxx..."),
+            (P::OnAbnormal, "..xxxxxxx..."),
+            (P::OnAbort, "..xx........"),
+            (P::OnWatchdog, ".....x......"),
         ] {
             let row: String = results.iter().map(|r| if applies(policy, *r) { 'x' } else { '.' }).collect();
             assert_eq!(row, expected, "{policy:?}");

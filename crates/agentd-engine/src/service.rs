@@ -38,6 +38,8 @@ pub(crate) enum ServiceState {
     Dead,
     /// What an earlier run left behind is being killed, before the first command.
     Clearing { until: Option<Monotonic> },
+    /// ExecCondition runs.
+    Condition { index: usize, until: Option<Monotonic> },
     /// ExecStartPre runs.
     StartPre { index: usize, until: Option<Monotonic> },
     /// ExecStart runs and does not count as started yet.
@@ -115,6 +117,7 @@ impl ServiceState {
             S::Dead | S::Failed => rise::at_rest(self, event, facts, out),
             S::AutoRestart { at, due } => rise::auto_restart(at, due, event, facts, out),
             S::Clearing { until } => rise::clearing(until, event, facts, out),
+            S::Condition { index, until } => rise::condition(index, until, event, facts, out),
             S::StartPre { index, until } => rise::start_pre(index, until, event, facts, out),
             S::Start { index, until } => rise::start(index, until, event, facts, out),
             S::StartPost { index, until } => rise::start_post(index, until, event, facts, out),
@@ -159,6 +162,7 @@ impl ServiceState {
                 until.into_iter().chain(watchdog).min()
             }
             S::Clearing { until }
+            | S::Condition { until, .. }
             | S::StartPre { until, .. }
             | S::Start { until, .. }
             | S::Stop { until, .. }
@@ -176,7 +180,8 @@ impl ServiceState {
     pub(crate) fn extended(mut self, least: Monotonic) -> Self {
         use ServiceState as S;
         match &mut self {
-            S::StartPre { until, .. }
+            S::Condition { until, .. }
+            | S::StartPre { until, .. }
             | S::Start { until, .. }
             | S::StartPost { until, .. }
             | S::Running { until }
@@ -203,6 +208,7 @@ impl ServiceState {
         match self {
             S::Dead => ActiveState::Inactive,
             S::Clearing { .. }
+            | S::Condition { .. }
             | S::StartPre { .. }
             | S::Start { .. }
             | S::StartPost { .. }
@@ -225,6 +231,7 @@ impl ServiceState {
         use ServiceState as S;
         match self {
             S::Dead => "dead",
+            S::Condition { .. } => "condition",
             S::Clearing { .. } | S::StartPre { .. } => "start-pre",
             S::Start { .. } => "start",
             S::StartPost { .. } => "start-post",

@@ -7,7 +7,7 @@ use agentd_unit::{Body, UnitName};
 use crate::effect::{JobResult, Level};
 use crate::graph::{Relation, UnitId};
 use crate::ids::JobId;
-use crate::job::{Cause, Job, JobType};
+use crate::job::{Cause, Check, Job, JobType};
 use crate::manager::Manager;
 use crate::out::{Out, message};
 use crate::service::{Run, ServiceEvent, ServiceState};
@@ -45,7 +45,7 @@ impl Manager {
 
     /// A requirement that must be up by now and is not.
     fn unmet(&self, unit: UnitId, id: JobId) -> Option<(UnitId, String)> {
-        if self.jobs.get(&id).is_some_and(|job| job.alone) {
+        if self.jobs.get(&id).is_some_and(|job| job.alone || job.bare) {
             return None;
         }
         let edges = self.graph.edges(unit).iter();
@@ -84,8 +84,13 @@ impl Manager {
             self.finish(id, JobResult::Failed, out);
             return;
         }
-        if cause == Cause::Manager && !self.admit(unit, out) {
+        // Limits come first, so that a condition that never holds cannot keep the manager busy.
+        let is_new = self.jobs.get(&id).is_none_or(|job| job.check == Check::Due);
+        if cause == Cause::Manager && is_new && !self.admit(unit, out) {
             self.finish(id, JobResult::Failed, out);
+            return;
+        }
+        if !self.conditions_hold(id, unit, out) {
             return;
         }
         self.mark_running(id);
@@ -188,7 +193,7 @@ impl Manager {
             (JobType::Start, JobResult::Dependency) => {
                 (Level::Warning, message::START_FAILED, format!("Dependency failed for {what}."))
             }
-            (JobType::Start, JobResult::Failed | JobResult::Timeout) => {
+            (JobType::Start, JobResult::Failed | JobResult::Timeout | JobResult::Assert) => {
                 (Level::Error, message::START_FAILED, format!("Failed to start {what}."))
             }
             (JobType::Stop, JobResult::Done) if job.running && matches!(unit.body, Body::Target) => {

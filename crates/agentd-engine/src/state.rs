@@ -65,6 +65,8 @@ pub enum ServiceResult {
     StartLimitHit,
     /// A notify service ended before it was ready.
     Protocol,
+    /// ExecCondition said that it is not to be started now; no failure.
+    ExecCondition,
     /// What would run is not what was signed (ours; systemd has no such result).
     Trust,
 }
@@ -84,6 +86,7 @@ impl ServiceResult {
             Self::OomKill => "oom-kill",
             Self::StartLimitHit => "start-limit-hit",
             Self::Protocol => "protocol",
+            Self::ExecCondition => "exec-condition",
             Self::Trust => "trust",
         }
     }

@@ -18,6 +18,10 @@ pub(crate) struct Plan {
     pub(crate) cause: Cause,
     /// Waits for nothing and pulls nothing in.
     pub(crate) alone: bool,
+    /// Pulls nothing in, and nothing that it requires makes it fail.
+    pub(crate) bare: bool,
+    /// No other transaction takes the place of its jobs.
+    pub(crate) irreversible: bool,
     pub(crate) jobs: BTreeMap<UnitId, JobType>,
     /// Wanted, but it cannot be: each with the reason.
     pub(crate) dropped: BTreeMap<UnitId, RequestError>,
@@ -29,7 +33,16 @@ impl Plan {
     /// One job, in its order with all others.
     pub(crate) fn of_one(anchor: UnitId, kind: JobType, cause: Cause) -> Self {
         let jobs = BTreeMap::from([(anchor, kind)]);
-        Self { anchor, cause, alone: false, jobs, dropped: BTreeMap::new(), give_up: Vec::new() }
+        Self {
+            anchor,
+            cause,
+            alone: false,
+            bare: false,
+            irreversible: false,
+            jobs,
+            dropped: BTreeMap::new(),
+            give_up: Vec::new(),
+        }
     }
 }
 
@@ -55,6 +68,13 @@ impl Manager {
         if mode == JobMode::IgnoreDependencies {
             self.startable(anchor, cause)?;
             return Ok(Plan { alone: true, ..Plan::of_one(anchor, kind, cause) });
+        }
+        if mode == JobMode::IgnoreRequirements {
+            self.startable(anchor, cause)?;
+            let mut plan = Plan { bare: true, ..Plan::of_one(anchor, kind, cause) };
+            self.untangle_rest(&mut plan);
+            self.untangle_stops(&mut plan);
+            return Ok(plan);
         }
         let mut excluded: BTreeMap<UnitId, RequestError> = BTreeMap::new();
         loop {
@@ -82,8 +102,10 @@ impl Manager {
             if kind == JobType::Restart {
                 self.add_restarts(anchor, &mut jobs);
             }
-            let mut plan =
-                Plan { anchor, cause, alone: false, jobs, dropped: pulled.dropped, give_up: found.give_up };
+            let irreversible = mode == JobMode::ReplaceIrreversibly;
+            let (dropped, give_up) = (pulled.dropped, found.give_up);
+            let plan = Plan { irreversible, jobs, dropped, give_up, ..Plan::of_one(anchor, kind, cause) };
+            let mut plan = plan;
             plan.dropped.extend(excluded.into_iter().filter(|(unit, _)| !plan.jobs.contains_key(unit)));
             self.untangle_stops(&mut plan);
             if kind == JobType::Restart {
@@ -97,9 +119,13 @@ impl Manager {
     pub(crate) fn plan_stop(&self, anchor: UnitId, cause: Cause, mode: JobMode) -> Plan {
         let mut plan = Plan::of_one(anchor, JobType::Stop, cause);
         plan.alone = mode == JobMode::IgnoreDependencies;
-        if !plan.alone {
+        plan.bare = mode == JobMode::IgnoreRequirements;
+        plan.irreversible = mode == JobMode::ReplaceIrreversibly;
+        if !plan.alone && !plan.bare {
             let down = self.taken_down(vec![anchor], Relation::PROPAGATE_STOP);
             plan.jobs.extend(down.into_iter().map(|unit| (unit, JobType::Stop)));
+        }
+        if !plan.alone {
             self.untangle_stops(&mut plan);
         }
         plan

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use agentd_unit::{Body, Realtime, Unit, UnitName};
 
+use crate::checks::Checks;
 use crate::clock::{Boottime, Monotonic, Now};
 use crate::effect::Monitor;
 use crate::graph::UnitId;
@@ -105,6 +106,8 @@ pub(crate) struct Entry {
     pub(crate) monitor: Option<Monitor>,
     /// How often a unit without processes was started by the manager (a service counts with its restarts).
     starts: Restarts,
+    /// What its conditions said when it was last to be started.
+    pub(crate) checks: Checks,
     /// When it is next started because an active unit upholds it.
     pub(crate) uphold_at: Option<Monotonic>,
 }
@@ -128,6 +131,7 @@ impl Entry {
             trigger: None,
             monitor: None,
             starts: Restarts::default(),
+            checks: Checks::default(),
             uphold_at: None,
         }
     }

@@ -61,6 +61,12 @@ pub struct UnitView {
     pub timer: Option<TimerView>,
     /// The timer that starts it, if one does.
     pub triggered_by: Vec<UnitName>,
+    /// Its conditions held when it was last to be started.
+    pub condition_result: bool,
+    /// Its asserts held when it was last to be started.
+    pub assert_result: bool,
+    /// The condition or assert that did not hold then, as it stands in the file.
+    pub unmet: Option<String>,
     /// Why the last start was not possible (requirement missing, trust, load), for people.
     pub failure: Option<String>,
 }
@@ -106,4 +112,10 @@ pub struct JobView {
     pub running: bool,
     /// The units it waits for.
     pub waits_for: Vec<UnitName>,
+    /// Whether the conditions of its unit are being looked at.
+    pub checking: bool,
+    /// Whether it waits for no other job.
+    pub ignores_order: bool,
+    /// Whether what its unit requires makes no difference to it.
+    pub ignores_requirements: bool,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::definitions::triggered;
 use crate::graph::{Relation, UnitId};
-use crate::job::Job;
+use crate::job::{Check, Job};
 use crate::manager::Manager;
 use crate::service::ServiceState;
 use crate::unit::{Core, Entry};
@@ -45,6 +45,9 @@ impl Manager {
             restart_delay: facts.and_then(|facts| facts.restart_delay).filter(|_| restart_at.is_some()),
             timer: view_timer(entry),
             triggered_by: triggered_by.collect(),
+            condition_result: entry.checks.condition,
+            assert_result: entry.checks.assertion,
+            unmet: entry.checks.unmet.clone(),
             failure: entry.failure.clone(),
         })
     }
@@ -56,6 +59,9 @@ impl Manager {
             kind: job.shown,
             running: job.running,
             waits_for: if job.running { Vec::new() } else { self.waits_for(job) },
+            checking: matches!(job.check, Check::Asked(..)),
+            ignores_order: job.alone,
+            ignores_requirements: job.alone || job.bare,
         }
     }
 }

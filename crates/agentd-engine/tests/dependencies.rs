@@ -40,7 +40,7 @@ fn an_explicit_stop_of_a_takes_b_down_by_the_kind_of_its_dependency() {
         ("PartOf", |s| &mut s.part_of, true),
         ("StopPropagatedFrom", |s| &mut s.stop_propagated_from, true),
         ("Wants", |s| &mut s.wants, false),
-        ("Requisite", |s| &mut s.requisite, false),
+        ("Requisite", |s| &mut s.requisite, true),
         ("After", |s| &mut s.after, false),
     ] {
         let mut desk = both_up(with("b.service", list, "a.service"));
@@ -69,6 +69,7 @@ fn an_explicit_restart_of_a_restarts_b_by_the_kind_of_its_dependency() {
         ("Requires", (|s| &mut s.requires) as List, true),
         ("BindsTo", |s| &mut s.binds_to, true),
         ("PartOf", |s| &mut s.part_of, true),
+        ("Requisite", |s| &mut s.requisite, true),
         ("Wants", |s| &mut s.wants, false),
     ] {
         let mut desk = both_up(with("b.service", list, "a.service"));

@@ -1,6 +1,7 @@
 //! What the simulation has found, each fault by the least that shows it.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 mod desk;
 
@@ -167,4 +168,27 @@ fn restarts_that_follow_from_one_wait_in_no_circle() {
         }
     }
     assert_eq!(desk.manager.jobs().count(), 0);
+}
+
+#[test]
+fn an_upheld_unit_that_cannot_start_is_not_tried_ten_times_a_second() {
+    let a = unit("a.target", |u| u.unit.upholds.extend([name("b.service")]));
+    let b = unit("b.service", |u| u.unit.requisite.extend([name("c.service")]));
+    let mut desk = Desk::new([a, b, plain("c.service")]);
+    desk.start("a.target");
+    desk.advance(secs(25));
+    assert!(desk.logs("Dependency failed for b.service") <= 4, "{}", desk.logs("Dependency failed"));
+}
+
+#[test]
+fn job_timeout_sec_leaves_no_unit_of_a_shutdown_behind() {
+    let a = unit("a.service", |u| u.unit.job_timeout = Some(secs(1)));
+    let b = unit("b.service", |u| u.unit.after.extend([name("a.service")]));
+    let mut desk = Desk::new([a, b]);
+    desk.run("a.service");
+    desk.run("b.service");
+    desk.request(Request::Shutdown { kind: agentd_engine::ShutdownKind::Poweroff });
+    desk.advance(secs(5));
+    desk.die("b.service", TERMINATED);
+    assert_eq!(desk.sub("a.service"), "stop-sigterm");
 }

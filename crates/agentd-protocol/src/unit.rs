@@ -49,6 +49,12 @@ pub struct UnitProperties {
     pub need_daemon_reload: bool,
     /// A newer definition is loaded and applies at the next start.
     pub need_restart: bool,
+    /// Whether its conditions held when it was last to be started.
+    pub condition_result: bool,
+    /// Whether its asserts held when it was last to be started.
+    pub assert_result: bool,
+    /// The condition or assert that did not hold then, as it stands in the file.
+    pub unmet_condition: String,
     /// Warnings of loading.
     pub warnings: Vec<String>,
     /// What is known of its signature.

@@ -175,6 +175,10 @@ words! {
         Isolate = "isolate",
         /// Only this unit, whatever it depends on.
         IgnoreDependencies = "ignore-dependencies",
+        /// Only this unit, but in its order.
+        IgnoreRequirements = "ignore-requirements",
+        /// They are replaced, and nothing replaces the new ones.
+        ReplaceIrreversibly = "replace-irreversibly",
     }
 }
 
@@ -196,6 +200,8 @@ words! {
         Skipped = "skipped",
         /// The unit cannot do that.
         Invalid = "invalid",
+        /// An assert of the unit does not hold.
+        Assert = "assert",
     }
 }
 

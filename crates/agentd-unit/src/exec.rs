@@ -5,6 +5,8 @@ use std::fmt;
 /// Which list of a service a command stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExecKind {
+    /// `ExecCondition`: before all else; an exit code from 1 to 254 leaves the start out.
+    Condition,
     /// `ExecStartPre`: before the main process, in order, each must succeed.
     StartPre,
     /// `ExecStart`: the main process (several only for `Type=oneshot`).
@@ -21,13 +23,21 @@ pub enum ExecKind {
 
 impl ExecKind {
     /// All lists, in the order of a service's life.
-    pub const ALL: [Self; 6] =
-        [Self::StartPre, Self::Start, Self::StartPost, Self::Reload, Self::Stop, Self::StopPost];
+    pub const ALL: [Self; 7] = [
+        Self::Condition,
+        Self::StartPre,
+        Self::Start,
+        Self::StartPost,
+        Self::Reload,
+        Self::Stop,
+        Self::StopPost,
+    ];
 
     /// The key in the unit file.
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
+            Self::Condition => "ExecCondition",
             Self::StartPre => "ExecStartPre",
             Self::Start => "ExecStart",
             Self::StartPost => "ExecStartPost",

@@ -15,6 +15,7 @@ use crate::signal::Signal;
 
 mod actions;
 mod agents;
+mod conditions;
 mod execution;
 mod life;
 mod sandbox;
@@ -22,6 +23,7 @@ mod socket;
 
 pub use actions::{Action, CollectMode, SystemWide};
 pub use agents::{AgentLife, ReplaceOrder, RolloutSection, SnapshotSection};
+pub use conditions::{Condition, HookMode, Test};
 pub use execution::{
     CpuPolicy, EnvironmentFile, Execution, FOLDER_MODE, Folders, Input, IoClass, LimitedResource, Output,
     Preserve, ResourceLimit, Seize,
@@ -84,6 +86,14 @@ pub struct UnitSection {
     pub start_limit_interval: Duration,
     /// `StartLimitBurst`: default 5; zero switches the limit off.
     pub start_limit_burst: u32,
+    /// `OnFailureJobMode`.
+    pub on_failure_job_mode: HookMode,
+    /// `OnSuccessJobMode`.
+    pub on_success_job_mode: HookMode,
+    /// `JobTimeoutSec`: how long a job of this unit may wait and run; `None`: without end.
+    pub job_timeout: Option<Duration>,
+    /// `Condition…` and `Assert…`, in the order of the files.
+    pub conditions: Vec<Condition>,
     /// What concerns more than the unit itself.
     pub system: SystemWide,
 }
@@ -115,6 +125,10 @@ impl Default for UnitSection {
             refuse_manual_stop: false,
             start_limit_interval: Duration::from_secs(10),
             start_limit_burst: 5,
+            on_failure_job_mode: HookMode::default(),
+            on_success_job_mode: HookMode::default(),
+            job_timeout: None,
+            conditions: Vec::new(),
             system: SystemWide::default(),
         }
     }
@@ -353,6 +367,7 @@ impl ServiceSection {
     #[must_use]
     pub fn commands(&self, kind: ExecKind) -> &[ExecCommand] {
         match kind {
+            ExecKind::Condition => &self.life.exec_condition,
             ExecKind::StartPre => &self.exec_start_pre,
             ExecKind::Start => &self.exec_start,
             ExecKind::StartPost => &self.exec_start_post,
@@ -365,6 +380,7 @@ impl ServiceSection {
     /// The commands of one list, to change them.
     pub fn commands_mut(&mut self, kind: ExecKind) -> &mut Vec<ExecCommand> {
         match kind {
+            ExecKind::Condition => &mut self.life.exec_condition,
             ExecKind::StartPre => &mut self.exec_start_pre,
             ExecKind::Start => &mut self.exec_start,
             ExecKind::StartPost => &mut self.exec_start_post,

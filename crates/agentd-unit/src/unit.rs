@@ -173,7 +173,6 @@ impl Unit {
         let Some(body) = self.as_service() else { return Vec::new() };
         let commands = ExecKind::ALL.into_iter().flat_map(|kind| body.service.commands(kind));
         let further = body.agent.iter().flat_map(|agent| &agent.life.exec_health_check);
-        let further = further.chain(&body.service.life.exec_condition);
         let of_snapshot = body
             .snapshot
             .iter()

@@ -93,7 +93,7 @@ fn a_key_without_effect_yet_is_kept_and_says_so() {
         messages(&parsed)[..2],
         [
             "w: [Unit] FailureAction: is checked but has no effect yet: the engine applies it in a later version",
-            "w: [Service] SuccessExitStatus: is checked but has no effect yet: the engine applies it in a later version"
+            "w: [Service] RestartMode: is checked but has no effect yet: the engine applies it in a later version"
         ]
     );
     assert_eq!(parsed.unit.unit.system.failure_action, Action::Reboot);
@@ -179,4 +179,22 @@ fn every_key_says_whether_it_is_supported() {
         keys.dedup();
         assert_eq!(keys.len(), all, "[{}] has each key once", section.as_str());
     }
+}
+
+#[test]
+fn conditions_are_read_with_their_prefixes_and_an_empty_one_takes_them_back() {
+    let ini = "[Unit]\nConditionPathExists=/old\nConditionHost=\nConditionPathExists=|!/etc/%p\nAssertMemory=>= 1G\n\
+               ConditionKernelVersion=>6\n[Service]\nExecStart=/bin/a\n";
+    let toml = "[Unit]\nConditionPathExists = [\"\", \"|!/etc/%p\"]\nAssertMemory = \">= 1G\"\n\
+                ConditionKernelVersion = \">6\"\n[Service]\nExecStart = [\"/bin/a\"]\n";
+    let written = ["ConditionPathExists=|!/etc/a", "AssertMemory=>= 1G", "ConditionKernelVersion=>6"];
+    for (path, text) in [("a.service", ini), ("a.service.toml", toml)] {
+        let parsed = parse(path, text);
+        assert_eq!(messages(&parsed), [] as [&str; 0], "{path}");
+        let mut seen: Vec<String> = parsed.unit.unit.conditions.iter().map(ToString::to_string).collect();
+        seen.sort_by_key(|text| written.iter().position(|written| written == text));
+        assert_eq!(seen, written, "{path}");
+    }
+    let parsed = parse("a.service", "[Unit]\nConditionPathExists=etc/a\n[Service]\nExecStart=/bin/a\n");
+    assert!(messages(&parsed)[0].contains("'etc/a' is no absolute path"), "{:?}", messages(&parsed));
 }

@@ -162,6 +162,9 @@ fn explain(verb: &str, unit: &UnitName, result: JobResult, known: &UnitPropertie
             return format!("{unit} is not active or has no ExecReload, cannot {verb}.");
         }
         JobResult::Invalid => return format!("Job for {unit} is not applicable: it cannot {verb}."),
+        JobResult::Assert => {
+            return format!("Job for {unit} failed: {} does not hold.", one_line(&known.unmet_condition));
+        }
         JobResult::Dependency => {
             format!("A dependency job for {unit} failed.")
         }

@@ -22,7 +22,7 @@ pub(super) fn settle(facts: &mut Facts, out: &mut Out<'_>) -> S {
     say_end(facts, &run, out);
     let Some(service) = run.unit.as_service().map(|body| &body.service) else { return S::Dead };
     let now = out.now.monotonic;
-    if !run.stop_asked && restart::applies(service.restart, facts.result) {
+    if !run.stop_asked && restart::follows(service, facts.result, run.main_status) {
         let up = run.up_since.map_or_else(Default::default, |since| now - since);
         facts.restarts.settle(service, up);
         let mut delay = restart::delay(service, facts.restarts.step);
@@ -37,13 +37,16 @@ pub(super) fn settle(facts: &mut Facts, out: &mut Out<'_>) -> S {
         say_limit(&run, out);
         facts.result = R::StartLimitHit;
     }
-    if facts.result == R::Success { S::Dead } else { S::Failed }
+    if matches!(facts.result, R::Success | R::ExecCondition) { S::Dead } else { S::Failed }
 }
 
 fn say_end(facts: &Facts, run: &Run, out: &mut Out<'_>) {
     let name = &run.unit.name;
     let (level, id, text) = match facts.result {
         R::Success => (Level::Info, message::DEACTIVATED, format!("{name}: Deactivated successfully.")),
+        R::ExecCondition => {
+            (Level::Info, message::DEACTIVATED, format!("{name}: Start was left out by ExecCondition."))
+        }
         result => (Level::Warning, message::UNIT_FAILED, format!("{name}: Failed with result '{result}'.")),
     };
     out.log(level, name, Some(run.id), Some(id), text);

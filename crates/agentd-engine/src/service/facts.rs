@@ -14,7 +14,7 @@ use crate::effect::{Effect, KillTarget, Level, Monitor, Spawn, SpawnEnvironment}
 use crate::event::{ExitStatus, SpawnFailure, SpawnFailureKind};
 use crate::ids::{EffectId, InvocationId};
 use crate::out::{Out, message};
-use crate::restart::Restarts;
+use crate::restart::{self, Restarts};
 use crate::state::ServiceResult;
 use crate::view::ExecStatusView;
 
@@ -183,6 +183,11 @@ impl Facts {
             .is_some_and(|command| command.ignore_failure)
     }
 
+    /// `SuccessExitStatus` has it.
+    fn is_clean(&self, status: ExitStatus) -> bool {
+        self.section().is_some_and(|service| restart::has(&service.life.success, status))
+    }
+
     /// Keeps the first thing that went wrong: what follows from it is no news.
     pub(crate) fn worsen(&mut self, result: ServiceResult) {
         if self.result == ServiceResult::Success {
@@ -289,8 +294,15 @@ impl Facts {
             return ServiceResult::Success;
         };
         let daemon = who == Who::Main && self.service_type() != ServiceType::Oneshot;
-        let outcome =
-            if self.ignores_failure(process) { ServiceResult::Success } else { judge(status, daemon) };
+        let outcome = match status {
+            _ if self.ignores_failure(process) || (who == Who::Main && self.is_clean(status)) => {
+                ServiceResult::Success
+            }
+            ExitStatus::Exited(1..=254) if process.kind == ExecKind::Condition => {
+                ServiceResult::ExecCondition
+            }
+            status => judge(status, daemon),
+        };
         if who == Who::Main {
             self.main_ended(status, outcome, out);
         }

@@ -92,7 +92,9 @@ pub(super) fn hung(facts: &mut Facts, out: &mut Out<'_>) -> S {
     facts.worsen(R::Watchdog);
     if let Some(main) = facts.run.as_ref().and_then(|run| run.main) {
         facts.kill(KillTarget::Process(main.id), Signal::ABRT, out);
-        return S::StopWatchdog { until: patience(facts, out) };
+        let abort = facts.section().and_then(|service| service.life.timeout_abort);
+        let until = if abort.is_some() { facts.until(abort, out) } else { patience(facts, out) };
+        return S::StopWatchdog { until };
     }
     signal(facts, out)
 }

@@ -63,7 +63,7 @@ fn begin(run: Run, facts: &mut Facts, out: &mut Out<'_>) -> S {
     facts.restart_delay = None;
     facts.generation += 1;
     facts.run = Some(run);
-    let Some(leftover) = facts.leftover else { return enter_start_pre(0, None, facts, out) };
+    let Some(leftover) = facts.leftover else { return enter_condition(0, None, facts, out) };
     out.push(Effect::KillAll { run: leftover.run });
     S::Clearing { until: facts.until(facts.section().and_then(|service| service.timeout_stop), out) }
 }
@@ -71,7 +71,7 @@ fn begin(run: Run, facts: &mut Facts, out: &mut Out<'_>) -> S {
 /// `Clearing`: two lives of one unit never overlap.
 pub(super) fn clearing(until: Until, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
     match event {
-        E::Cleared => enter_start_pre(0, None, facts, out),
+        E::Cleared => enter_condition(0, None, facts, out),
         E::Stop => fall::asked(facts, |facts| end::settle(facts, out)),
         E::Force => fall::force(facts, out),
         E::Tick if expired(until, out) => {
@@ -93,10 +93,19 @@ pub(super) fn clearing(until: Until, event: E, facts: &mut Facts, out: &mut Out<
     }
 }
 
-/// Runs the next ExecStartPre, or goes on. One TimeoutStartSec covers the whole start.
-fn enter_start_pre(index: usize, until: Option<Until>, facts: &mut Facts, out: &mut Out<'_>) -> S {
+/// Runs the next ExecCondition, or goes on. One TimeoutStartSec covers the whole start.
+fn enter_condition(index: usize, until: Option<Until>, facts: &mut Facts, out: &mut Out<'_>) -> S {
     let timeout = facts.section().and_then(|service| service.timeout_start);
     let until = until.unwrap_or_else(|| facts.until(timeout, out));
+    if index < facts.commands(ExecKind::Condition) {
+        facts.spawn(ExecKind::Condition, index, out);
+        return S::Condition { index, until };
+    }
+    enter_start_pre(0, until, facts, out)
+}
+
+/// Runs the next ExecStartPre, or goes on.
+fn enter_start_pre(index: usize, until: Until, facts: &mut Facts, out: &mut Out<'_>) -> S {
     if index < facts.commands(ExecKind::StartPre) {
         facts.spawn(ExecKind::StartPre, index, out);
         return S::StartPre { index, until };
@@ -152,12 +161,35 @@ fn timed_out(what: &str, facts: &mut Facts, out: &mut Out<'_>) -> S {
     fall::fail(R::Timeout, facts, out)
 }
 
+/// `Condition`: an exit code from 1 to 254 leaves the start out.
+pub(super) fn condition(index: usize, until: Until, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    match event {
+        E::Gone { who: Who::Control, outcome: R::Success } => {
+            enter_condition(index + 1, Some(until), facts, out)
+        }
+        E::Gone { who: Who::Control, outcome } => fall::fail(outcome, facts, out),
+        E::Stop => fall::asked(facts, |facts| fall::signal(facts, out)),
+        E::Force => fall::force(facts, out),
+        E::Oom => fall::fail(R::OomKill, facts, out),
+        E::Tick if expired(until, out) => timed_out("condition", facts, out),
+        E::Start(_)
+        | E::Reload
+        | E::Up(_)
+        | E::Gone { who: Who::Main, .. }
+        | E::Emptied
+        | E::Cleared
+        | E::Ready
+        | E::Reloading
+        | E::Stopping
+        | E::Hung
+        | E::Tick => S::Condition { index, until },
+    }
+}
+
 /// `StartPre`.
 pub(super) fn start_pre(index: usize, until: Until, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
     match event {
-        E::Gone { who: Who::Control, outcome: R::Success } => {
-            enter_start_pre(index + 1, Some(until), facts, out)
-        }
+        E::Gone { who: Who::Control, outcome: R::Success } => enter_start_pre(index + 1, until, facts, out),
         E::Gone { who: Who::Control, outcome } => fall::fail(outcome, facts, out),
         E::Stop => fall::asked(facts, |facts| fall::signal(facts, out)),
         E::Force => fall::force(facts, out),

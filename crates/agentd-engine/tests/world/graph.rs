@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use agentd_unit::sections::{Condition, HookMode, Test};
 use agentd_unit::{
     Body, ExecCommand, KillMode, LoadState, NotifyAccess, Restart, ServiceSection, ServiceType, TimerSection,
     TimerTrigger, Unit, UnitName, UnitType,
@@ -102,6 +103,14 @@ impl Cast<'_> {
                 list.extend(self.pick(dice, all.clone()));
             }
         }
+        let modes = [HookMode::Fail, HookMode::Isolate, HookMode::IgnoreDependencies, HookMode::Replace];
+        section.on_failure_job_mode = *dice.pick(&modes);
+        if dice.once_in(8) {
+            let assert = dice.once_in(3);
+            let (test, parameter) = (Test::PathExists, "/some".to_owned());
+            section.conditions.push(Condition { test, parameter, negate: false, trigger: false, assert });
+        }
+        section.job_timeout = Some(Duration::from_secs(2 + dice.below(20))).filter(|_| dice.once_in(12));
         section.stop_when_unneeded = dice.once_in(12);
         section.start_limit_burst = 1 + dice.below(6) as u32;
         section.start_limit_interval = Duration::from_secs(10 + dice.below(3) * 10);
@@ -181,6 +190,7 @@ fn service(dice: &mut Dice, unit: &mut Unit, whole: bool) {
     }
     service.exec_start = (0..if oneshot { 1 + dice.below(2) } else { 1 }).map(|_| command(dice)).collect();
     for list in [
+        &mut service.life.exec_condition,
         &mut service.exec_start_pre,
         &mut service.exec_start_post,
         &mut service.exec_reload,

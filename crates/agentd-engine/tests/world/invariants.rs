@@ -67,6 +67,7 @@ impl World {
 
     pub(super) fn read_log(&mut self, record: &Record) {
         let Some(unit) = record.unit.clone() else { return };
+        self.touched.insert(unit.clone());
         let verdict = self.check_record(&unit, record);
         if let Err(what) = verdict {
             self.fail(what);
@@ -125,7 +126,6 @@ impl World {
             .filter(|view| !is_at_rest(view))
             .map(|view| (view.unit.name.clone(), Arc::clone(&view.unit)))
             .collect();
-        self.alone.retain(|unit| views.get(unit).is_some_and(|view| view.job.is_some()));
         if self.is_calm {
             let now = self.now.monotonic;
             self.since.retain(|unit, _| views.get(unit).is_some_and(is_passing));
@@ -148,7 +148,7 @@ impl World {
         }
         for job in &self.jobs_before {
             let Some(view) = views.get(&job.unit) else { continue };
-            let reason = job.running || job.waits_for.is_empty();
+            let reason = (job.running || job.waits_for.is_empty()) && !job.checking;
             law(!reason || is_passing(view), || {
                 format!(
                     "the job {} of {} waits for nothing while it is {}",
@@ -178,7 +178,7 @@ impl World {
             if other.unit.unit.stop_when_unneeded {
                 continue; // It may be down again by now.
             }
-            let told = other.job.is_some() || other.failure.is_some() || self.busy.contains_key(hook);
+            let told = other.job.is_some() || other.failure.is_some() || self.touched.contains(hook);
             law(told || other.result == ServiceResult::StartLimitHit, || {
                 format!("{name} has failed and {hook} was not started")
             })?;

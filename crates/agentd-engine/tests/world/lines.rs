@@ -19,6 +19,7 @@ pub(super) fn effect(effect: &Effect) -> String {
         Effect::Spawn(spawn) => {
             format!("Spawn {} {} {} {:?} {:?}", spawn.unit.name, spawn.kind, spawn.index, spawn.id, spawn.run)
         }
+        Effect::Check { id, unit } => format!("Check {id:?} {}", unit.name),
         Effect::Log(record) => format!("Log {}", record.text),
         other => format!("{other:?}"),
     }
@@ -75,6 +76,12 @@ fn definition(unit: &Unit) -> String {
             write!(text, " {key}").unwrap();
         }
     }
+    for condition in &section.conditions {
+        write!(text, " {condition}").unwrap();
+    }
+    if let Some(timeout) = section.job_timeout {
+        write!(text, " JobTimeoutSec={timeout:?}").unwrap();
+    }
     match &unit.body {
         Body::Service(body) => text.push_str(&service(&body.service)),
         Body::Timer(timer) => write!(text, " {:?} Unit={:?}", timer.triggers, timer.unit).unwrap(),
@@ -102,6 +109,7 @@ fn service(service: &agentd_unit::ServiceSection) -> String {
         text.push_str(" RemainAfterExit");
     }
     for (key, list) in [
+        ("ExecCondition", &service.life.exec_condition),
         ("ExecStartPre", &service.exec_start_pre),
         ("ExecStartPost", &service.exec_start_post),
         ("ExecReload", &service.exec_reload),

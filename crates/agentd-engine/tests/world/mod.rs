@@ -76,6 +76,8 @@ pub(crate) struct World {
     shutdowns: u32,
     /// Units that were not at rest when the present step began, and what they lived by.
     busy: BTreeMap<UnitName, Arc<Unit>>,
+    /// Units of which something was said in the present step.
+    touched: BTreeSet<UnitName>,
     /// Units whose job looks at no dependency.
     alone: BTreeSet<UnitName>,
     /// Starts that waited for a unit that did not come up.
@@ -137,6 +139,7 @@ impl World {
             effects_seen: BTreeSet::new(),
             shutdowns: 0,
             busy: BTreeMap::new(),
+            touched: BTreeSet::new(),
             alone: BTreeSet::new(),
             doomed: BTreeSet::new(),
             returning: BTreeMap::new(),
@@ -277,18 +280,22 @@ impl World {
             self.fail("the engine panicked".to_owned());
             return;
         }
+        let jobs: Vec<JobView> = self.manager.jobs().collect();
+        let alone = jobs.iter().filter(|job| job.ignores_requirements);
+        self.alone.extend(alone.map(|job| job.unit.clone()));
+        self.touched.clear();
         for effect in effects {
             if self.keep_lines {
                 self.lines.push(format!("    -> {}", lines::effect(&effect)));
             }
             self.perform(effect);
         }
-        let jobs: Vec<JobView> = self.manager.jobs().collect();
         if self.keep_lines && jobs != self.jobs_before {
             self.lines.push(format!("    jobs: {}", lines::jobs(&jobs)));
         }
         self.jobs_before = jobs;
         self.judge(Self::check);
+        self.alone.retain(|unit| self.jobs_before.iter().any(|job| job.unit == *unit));
     }
 
     /// What the world itself keeps of an event.
@@ -315,6 +322,7 @@ impl World {
             Effect::KillAll { run } => self.kill_all(run),
             Effect::Freeze { run, frozen } => self.freeze(run, frozen),
             Effect::AwaitEmpty { id, run } => self.await_empty(id, run),
+            Effect::Check { id, unit } => self.look(id, &unit),
             Effect::Release { run } => self.release(run),
             Effect::Accepted { request, .. } => self.must_be_open(request),
             Effect::Finished { request, .. } | Effect::Done { request } | Effect::Refused { request, .. } => {
@@ -337,6 +345,7 @@ impl World {
             Effect::Freeze { run, frozen } => (run, frozen).hash(&mut self.trace),
             Effect::KillAll { run } | Effect::Release { run } => run.hash(&mut self.trace),
             Effect::AwaitEmpty { id, run } => (id, run).hash(&mut self.trace),
+            Effect::Check { id, unit } => (id, &unit.name).hash(&mut self.trace),
             Effect::Accepted { request, job } => (request, job).hash(&mut self.trace),
             Effect::Done { request } | Effect::Refused { request, .. } => request.hash(&mut self.trace),
             Effect::SaveStamp { .. } | Effect::Shutdown { .. } => {}

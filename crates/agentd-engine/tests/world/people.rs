@@ -93,6 +93,8 @@ impl World {
             0..2 => JobMode::Fail,
             2 if kind == JobKind::Start => JobMode::Isolate,
             3 => JobMode::IgnoreDependencies,
+            4 => JobMode::IgnoreRequirements,
+            5 => JobMode::ReplaceIrreversibly,
             _ => JobMode::Replace,
         };
         self.ask(Request::Job { kind, unit, mode });
@@ -110,18 +112,21 @@ impl World {
         self.counter += 1;
         let id = RequestId(self.counter);
         match &request {
-            Request::Job { unit, mode, .. } => {
-                self.restarts.clear(); // A person's start clears the counts of whatever it starts.
-                self.returning.clear();
-                if *mode == JobMode::IgnoreDependencies {
-                    self.alone.insert(unit.clone());
-                }
-            }
-            Request::ResetFailed { .. } | Request::Cancel { .. } | Request::Shutdown { .. } => {
+            Request::Job { .. }
+            | Request::ResetFailed { .. }
+            | Request::Cancel { .. }
+            | Request::Shutdown { .. } => {
+                // A person's start clears the counts of whatever it starts.
                 self.restarts.clear();
                 self.returning.clear();
             }
             Request::Kill { .. } | Request::Freeze { .. } => {}
+        }
+        if let Request::Job {
+            unit, mode: JobMode::IgnoreDependencies | JobMode::IgnoreRequirements, ..
+        } = &request
+        {
+            self.alone.insert(unit.clone());
         }
         self.open.insert(id, request.clone());
         self.event(Event::Request { id, request });

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use agentd_engine::{
-    EffectId, Event, ExitStatus, InvocationId, KillTarget, Monotonic, Notification, Sender, Spawn,
+    Checked, EffectId, Event, ExitStatus, InvocationId, KillTarget, Monotonic, Notification, Sender, Spawn,
     SpawnFailure, SpawnFailureKind,
 };
-use agentd_unit::{ExecKind, KillMode, ServiceType, Signal, UnitName};
+use agentd_unit::{ExecKind, KillMode, ServiceType, Signal, Unit, UnitName};
 
 use super::dice::{Dice, PROCESS, PROGRAM, RUN};
 use super::{Happening, World};
@@ -312,6 +312,20 @@ impl World {
         self.tell(Event::Emptied { id, run }, delay, &mut dice);
     }
 
+    /// The conditions of a unit are looked at.
+    pub(super) fn look(&mut self, id: EffectId, unit: &Unit) {
+        if !self.effects_seen.insert(id) {
+            self.fail("an effect id was used twice".to_owned());
+        }
+        let mut dice = Dice::of(self.seed, &[RUN, self.number(&unit.name), id.0, 1]);
+        let fails = dice.once_in(4) && !self.is_calm;
+        let assert = unit.unit.conditions.iter().any(|condition| condition.assert);
+        let verdict = if fails { Err("PathExists=/some".to_owned()) } else { Ok(()) };
+        let (condition, assertion) = if assert { (Ok(()), verdict) } else { (verdict, Ok(())) };
+        let delay = Duration::from_millis(dice.below(30));
+        self.tell(Event::Checked { id, checked: Checked { condition, assertion } }, delay, &mut dice);
+    }
+
     pub(super) fn await_empty(&mut self, id: EffectId, run: InvocationId) {
         if !self.effects_seen.insert(id) {
             self.fail("an effect id was used twice".to_owned());
@@ -374,6 +388,10 @@ impl World {
         self.must_not_be_released(run);
         if !self.is_empty(run) {
             self.fail("a run was released while it still lives".to_owned());
+        }
+        let whole = self.runs.get(&run).is_some_and(|info| info.whole) && !self.loses;
+        if whole && self.processes.values().any(|process| process.run == run && !process.heard) {
+            self.fail("a run was released before the end of its processes was heard".to_owned());
         }
         self.run_info(run, |info| info.released = true);
         self.processes.retain(|_, process| process.run != run);

@@ -2,10 +2,10 @@
 
 use super::apply::{ApplyContext, resets, set};
 use super::execution::scalar;
-use super::fields::command_list;
 use super::slot::{names, put};
 use super::{Setting, Slot};
 use crate::assignment::Value;
+use crate::exec::ExecKind;
 use crate::sections::{ExitStatusSet, ExitType, RestartMode, TimeoutMode};
 use crate::values::exit_status;
 
@@ -15,29 +15,25 @@ const SOCKETS: &str = "sockets come with a later version";
 
 /// The keys.
 pub(super) const SETTINGS: &[Setting] = &[
-    Setting::typed(
+    Setting::new(
         "ExecCondition",
-        Slot::Own("command", |value, d, cx| command_list(&mut d.service.life.exec_condition, value, cx)),
+        Slot::Commands(ExecKind::Condition),
         "Run before everything else; an exit code from 1 to 254 skips the start.",
-        ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
         "SuccessExitStatus",
         Slot::Own(STATUSES, |value, d, cx| statuses(&mut d.service.life.success, value, cx)),
         "Ends that count as clean, besides 0 and the signals of a stop.",
-        ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
         "RestartPreventExitStatus",
         Slot::Own(STATUSES, |value, d, cx| statuses(&mut d.service.life.restart_prevent, value, cx)),
         "Ends that no restart follows.",
-        ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
         "RestartForceExitStatus",
         Slot::Own(STATUSES, |value, d, cx| statuses(&mut d.service.life.restart_force, value, cx)),
         "Ends that a restart always follows.",
-        ENGINE,
     ),
     Setting::typed(
         "RestartMode",
@@ -45,11 +41,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Whether what depends on it sees an end before a restart; default normal.",
         ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
         "TimeoutAbortSec",
         Slot::Timeout(|d| &mut d.service.life.timeout_abort),
         "How long the end after a missed watchdog may take; default as TimeoutStopSec.",
-        ENGINE,
     ),
     Setting::typed(
         "TimeoutStartFailureMode",

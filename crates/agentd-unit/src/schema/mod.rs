@@ -4,6 +4,7 @@ mod actions;
 mod agent;
 mod agents;
 mod apply;
+mod conditions;
 mod execution;
 mod fields;
 mod install;
@@ -208,10 +209,10 @@ static SERVICE: &[Setting] = &{
     ALL
 };
 
-/// The keys of `[Unit]`: what concerns the unit, and what concerns the whole system.
+/// The keys of `[Unit]`: what concerns the unit, what must hold for it, and what concerns the whole system.
 static UNIT: &[Setting] = &{
-    const COUNT: usize = unit::SETTINGS.len() + actions::SETTINGS.len();
-    const ALL: [Setting; COUNT] = joined(&[unit::SETTINGS, actions::SETTINGS]);
+    const COUNT: usize = unit::SETTINGS.len() + conditions::SETTINGS.len() + actions::SETTINGS.len();
+    const ALL: [Setting; COUNT] = joined(&[unit::SETTINGS, conditions::SETTINGS, actions::SETTINGS]);
     ALL
 };
 

@@ -1,6 +1,8 @@
 //! `[Unit]`, systemd.unit(5).
 
+use super::slot::{names, put};
 use super::{Setting, Slot};
+use crate::sections::HookMode;
 
 /// The keys.
 pub(super) const SETTINGS: &[Setting] = &[
@@ -44,6 +46,21 @@ pub(super) const SETTINGS: &[Setting] = &[
         "OnSuccess",
         Slot::Units(|d| &mut d.unit.on_success),
         "Started when this unit ends in success.",
+    ),
+    Setting::new(
+        "OnFailureJobMode",
+        Slot::Choice(names::<HookMode>, |d, word| put(&mut d.unit.on_failure_job_mode, word)),
+        "How OnFailure meets jobs that are there; default replace.",
+    ),
+    Setting::new(
+        "OnSuccessJobMode",
+        Slot::Choice(names::<HookMode>, |d, word| put(&mut d.unit.on_success_job_mode, word)),
+        "How OnSuccess meets jobs that are there; default replace.",
+    ),
+    Setting::new(
+        "JobTimeoutSec",
+        Slot::Timeout(|d| &mut d.unit.job_timeout),
+        "How long a job of this unit may wait and run before it is given up; default infinity.",
     ),
     Setting::new(
         "PropagatesReloadTo",

@@ -249,6 +249,8 @@ fn job(kind: JobKind, request: &JobRequest) -> Result<EngineRequest, CallError> 
         agentd_protocol::JobMode::Fail => JobMode::Fail,
         agentd_protocol::JobMode::Isolate => JobMode::Isolate,
         agentd_protocol::JobMode::IgnoreDependencies => JobMode::IgnoreDependencies,
+        agentd_protocol::JobMode::IgnoreRequirements => JobMode::IgnoreRequirements,
+        agentd_protocol::JobMode::ReplaceIrreversibly => JobMode::ReplaceIrreversibly,
     };
     Ok(EngineRequest::Job { kind, unit: name(&request.unit)?, mode })
 }

@@ -86,6 +86,7 @@ const fn wire(result: JobResult) -> WireResult {
         JobResult::Dependency => WireResult::Dependency,
         JobResult::Skipped => WireResult::Skipped,
         JobResult::Invalid => WireResult::Invalid,
+        JobResult::Assert => WireResult::Assert,
     }
 }
 

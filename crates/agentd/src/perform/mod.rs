@@ -3,6 +3,7 @@
 //! No unit policy stands here. What can fail answers with exactly one event, pushed to `events`.
 
 pub mod archive;
+pub mod conditions;
 pub mod env_file;
 pub mod environment;
 pub mod filters;
@@ -52,6 +53,10 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
             if crate::watch::groups::await_empty(id, run, world) {
                 events.push_back(Event::Emptied { id, run });
             }
+        }
+        Effect::Check { id, unit } => {
+            let checked = conditions::check(&unit.unit.conditions, &conditions::Machine::default());
+            events.push_back(Event::Checked { id, checked });
         }
         Effect::Release { run } => world.release(run),
         Effect::Accepted { request, job } => world.replies.accepted(request, job),

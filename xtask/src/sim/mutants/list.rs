@@ -92,13 +92,6 @@ pub(crate) const PLANTED: &[Mutant] = &[
         "&& (run.emptied || run.main.is_none() || !run.spawned || !self.must_be_empty())",
     ),
     mutant(
-        "stale-emptiness",
-        "the answer to an earlier question whether a run is empty counts",
-        "processes.rs",
-        "if present.awaiting == Some(id) {",
-        "if present.awaiting.is_some() {",
-    ),
-    mutant(
         "released-alive",
         "a run is released while KillMode lets its processes live",
         "service/end.rs",
@@ -207,8 +200,8 @@ pub(crate) const PLANTED: &[Mutant] = &[
         "on-failure-missed",
         "OnFailure does not run at the end",
         "hooks.rs",
-        "ActiveState::Failed if old != new => Relation::ON_FAILURE,",
-        "ActiveState::Failed if old == new => Relation::ON_FAILURE,",
+        "ActiveState::Failed if old != new => (",
+        "ActiveState::Failed if old == new => (",
     ),
     mutant(
         "started-in-shutdown",
@@ -218,11 +211,25 @@ pub(crate) const PLANTED: &[Mutant] = &[
         "",
     ),
     mutant(
-        "alarm-rings-on",
-        "a unit's alarm is not taken back when nothing is due any more",
+        "alarm-not-set",
+        "a service that goes from one state to another is not woken when its patience ends",
         "manager.rs",
-        "            self.set_alarm(unit); // An alarm that nobody answers to would ring for ever.\n",
-        "",
+        "self.note_change(id, before, after, out);\n        self.set_alarm(id);",
+        "self.note_change(id, before, after, out);",
+    ),
+    mutant(
+        "condition-without-answer",
+        "a lost answer about conditions is not asked for again",
+        "checks.rs",
+        "let at = job.until.into_iter().chain(asked).min();",
+        "let at = job.until.filter(|_| asked.is_none());",
+    ),
+    mutant(
+        "irreversible-replaced",
+        "an irreversible job is replaced like any other",
+        "queue.rs",
+        "if clash && (mode == JobMode::Fail || gives_way || stays) {",
+        "if clash && (mode == JobMode::Fail || gives_way && !stays) {",
     ),
 ];
 

@@ -91,6 +91,12 @@ impl<W: Write> Page<'_, W> {
         for reason in unit.load_error.lines().take(20) {
             writeln!(self.out, "{INDENT}{}", shown(reason))?;
         }
+        if !unit.unmet_condition.is_empty() {
+            self.label(
+                "Condition",
+                style.warning(format!("{} does not hold", shown(&unit.unmet_condition))),
+            )?;
+        }
         for (at, path) in unit.drop_in_paths.iter().enumerate() {
             match at {
                 0 => self.label("Drop-In", shown(path))?,
