@@ -1,5 +1,7 @@
 //! What the world says of processes: matched to unit and run here, so that an old run's news changes nothing.
 
+use agentd_unit::sections::OomPolicy;
+
 use crate::effect::{Effect, Level};
 use crate::event::{ExitStatus, Notification, Sender, SpawnFailure};
 use crate::graph::UnitId;
@@ -66,11 +68,14 @@ impl Manager {
     }
 
     pub(crate) fn oom_killed(&mut self, run: InvocationId, out: &mut Out<'_>) {
-        let Some((unit, _)) = self.present(run) else { return };
+        let Some((unit, facts)) = self.present(run) else { return };
+        let policy = facts.section().map(|service| service.resources.oom_policy).unwrap_or_default();
         let name = self.name(unit);
         let text = format!("{name}: A process of this unit has been killed by the OOM killer.");
         out.log(Level::Warning, &name, Some(run), Some(message::OUT_OF_MEMORY), text);
-        self.drive(unit, ServiceEvent::Oom, out);
+        if policy != OomPolicy::Continue {
+            self.drive(unit, ServiceEvent::Oom, out);
+        }
     }
 
     pub(crate) fn notified(

@@ -6,6 +6,7 @@ use agentd_engine::{
     ActiveState, Effect, Event, ExitStatus, JobKind, JobMode, JobResult, KillTarget, Notification,
     RequestError, Sender, ServiceResult, SpawnFailureKind,
 };
+use agentd_unit::sections::OomPolicy;
 use agentd_unit::{KillMode, NotifyAccess, Restart, ServiceSection, ServiceType, Signal};
 use desk::*;
 
@@ -526,6 +527,17 @@ fn b028_the_oom_killer_is_told_whether_it_is_seen_before_or_after_the_exit() {
             ("auto-restart", ServiceResult::OomKill),
             "exit first: {exit_first}"
         );
+    }
+}
+
+#[test]
+fn with_oom_policy_continue_the_loss_of_a_helper_stops_nothing() {
+    for (policy, sub) in [(OomPolicy::Continue, "running"), (OomPolicy::Stop, "stop-sigterm")] {
+        let mut desk = Desk::new([service("a.service", |s| s.resources.oom_policy = policy)]);
+        desk.run("a.service");
+        let run = desk.last_spawn("a.service").run;
+        desk.event(Event::OomKilled { run });
+        assert_eq!(desk.sub("a.service"), sub, "{policy:?}");
     }
 }
 

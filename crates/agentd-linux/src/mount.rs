@@ -202,6 +202,40 @@ pub fn bind_file(from: &Path, over: &Path) -> io::Result<()> {
     Ok(mount(Some(from), over, none, MsFlags::MS_BIND, none)?)
 }
 
+/// Mounts an empty file system in memory: no devices, no programs, no set-user-id bits.
+///
+/// # Errors
+/// The errno of mount(2); EPERM without CAP_SYS_ADMIN.
+pub fn memory(folder: &Path, options: &str) -> io::Result<()> {
+    Ok(mount(Some("tmpfs"), folder, Some("tmpfs"), strict(), Some(options))?)
+}
+
+/// Lets nobody write to a file system of [`memory`] any more.
+///
+/// # Errors
+/// The errno of mount(2).
+pub fn shut(folder: &Path) -> io::Result<()> {
+    let none: Option<&str> = None;
+    let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY | strict();
+    Ok(mount(none, folder, none, flags, none)?)
+}
+
+/// Whether something is mounted there, of our own or left behind. A folder that is not there is none.
+///
+/// # Errors
+/// If /proc is not there.
+pub fn is_mounted(folder: &Path) -> io::Result<bool> {
+    Ok(mounts()?.iter().any(|mounted| mounted == folder))
+}
+
+/// Takes what is mounted last out of the tree, though it may be in use: umount2(2) MNT_DETACH.
+///
+/// # Errors
+/// The errno of umount2(2).
+pub fn detach(folder: &Path) -> io::Result<()> {
+    Ok(umount2(folder, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW)?)
+}
+
 /// Whether the root file system is mounted read-only. statvfs(3).
 ///
 /// # Errors

@@ -16,19 +16,23 @@ use crate::signal::Signal;
 mod actions;
 mod agents;
 mod conditions;
+mod credential;
 mod execution;
 mod life;
+mod resources;
 mod sandbox;
 mod socket;
 
 pub use actions::{Action, CollectMode, SystemWide};
 pub use agents::{AgentLife, ReplaceOrder, RolloutSection, SnapshotSection};
 pub use conditions::{Condition, HookMode, Test};
+pub use credential::{Credential, CredentialSource, Secret};
 pub use execution::{
     CpuPolicy, EnvironmentFile, Execution, FOLDER_MODE, Folders, Input, IoClass, LimitedResource, Output,
     Preserve, ResourceLimit, Seize,
 };
 pub use life::{ExitStatusSet, ExitType, Life, RestartMode, TimeoutMode};
+pub use resources::{OomPolicy, Resources};
 pub use sandbox::{
     AddressFamilies, Bind, ProtectHome, ProtectProc, ProtectSystem, Sandbox, SandboxPath, SystemCalls,
     TemporaryFileSystem,
@@ -296,6 +300,10 @@ pub struct ServiceSection {
     pub life: Life,
     /// What keeps them from the rest of the machine.
     pub sandbox: Sandbox,
+    /// `LoadCredential`, `SetCredential`: its secrets, in the order of the file.
+    pub credentials: Vec<Credential>,
+    /// What its cgroup is given besides the bounds above.
+    pub resources: Resources,
 }
 
 /// A bound on memory as written.
@@ -358,6 +366,8 @@ impl Default for ServiceSection {
             execution: Execution::default(),
             life: Life::default(),
             sandbox: Sandbox::default(),
+            credentials: Vec::new(),
+            resources: Resources::default(),
         }
     }
 }

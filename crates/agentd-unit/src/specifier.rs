@@ -25,6 +25,8 @@ pub struct SpecifierContext {
     pub temporary_dir: String,
     /// `%V`: the folder for larger and lasting temporary files.
     pub var_temporary_dir: String,
+    /// `%d`: where units' credentials are, each in a folder of its name.
+    pub credentials_dir: String,
     /// `%h`: the home of the manager's user.
     pub home: String,
     /// `%u`: the name of the manager's user.
@@ -68,6 +70,7 @@ impl SpecifierContext {
             configuration_dir,
             temporary_dir,
             var_temporary_dir,
+            credentials_dir: "/run/agentd/credentials".to_owned(),
             home: "/root".to_owned(),
             user: "root".to_owned(),
             uid: "0".to_owned(),
@@ -94,6 +97,9 @@ impl SpecifierContext {
             configuration_dir: root("XDG_CONFIG_HOME", ".config"),
             temporary_dir: absolute("TMPDIR").unwrap_or_else(|| "/tmp".to_owned()),
             var_temporary_dir: absolute("TMPDIR").unwrap_or_else(|| "/var/tmp".to_owned()),
+            credentials_dir: absolute("XDG_RUNTIME_DIR")
+                .map(|runtime| format!("{runtime}/agentd/credentials"))
+                .unwrap_or_default(),
             home: home.clone().unwrap_or_default(),
             ..Self::default()
         }
@@ -148,6 +154,9 @@ impl SpecifierContext {
             'I' => Some(unescape(unit.instance().unwrap_or_default())),
             'j' => Some(Ok(last_part(unit.prefix()).to_owned())),
             'J' => Some(unescape(last_part(unit.prefix()))),
+            'd' if !self.credentials_dir.is_empty() => {
+                Some(Ok(format!("{}/{}", self.credentials_dir, unit.as_str())))
+            }
             'f' => Some(unescape_path(unit.instance().filter(|i| !i.is_empty()).unwrap_or(unit.prefix()))),
             _ => None,
         };
@@ -184,7 +193,7 @@ impl SpecifierContext {
 }
 
 /// The letters that mean something behind a `%`.
-const KNOWN: &str = "nNpPiIjJftSCLETVhuUgGHlmbva";
+const KNOWN: &str = "nNpPiIjJftSCLETVhuUgGHlmbvad";
 
 /// The first thing in a text that looks like a specifier and is none: `%` with its letter, or a `%` at the end.
 #[must_use]

@@ -262,6 +262,7 @@ fn specifiers(config: &Config, uid: u32, accounts: &Accounts) -> SpecifierContex
     let line = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let user = accounts.user(&uid.to_string()).ok();
     let mut context = SpecifierContext {
+        credentials_dir: config.folders.runtime.join("credentials").display().to_string(),
         uid: uid.to_string(),
         gid: user.as_ref().map_or(0, |user| user.gid).to_string(),
         host_name: agentd_linux::machine::hostname(),

@@ -32,7 +32,7 @@ use crate::perform::runs::Runs;
 use crate::perform::start::JOURNAL_UNIT;
 use crate::perform::trust::Trust;
 use crate::perform::usage;
-use crate::perform::{folders, temporary};
+use crate::perform::{credentials, folders, temporary};
 use crate::units::{Errand, Loaded, Loading};
 
 /// systemd's message id of "Started …".
@@ -225,6 +225,9 @@ impl World {
         if let Some(body) = run.unit.as_service() {
             folders::release(self, &run.unit.name, &body.service);
         }
+        if let Some(Err(error)) = run.credentials.as_deref().map(credentials::discard) {
+            tracing::error!(unit = %run.unit.name, %error, "the secrets of the run cannot be removed");
+        }
         if let Some(folders) = run.private_tmp {
             temporary::remove(folders);
         }
@@ -314,6 +317,13 @@ impl World {
         let service = &body.service;
         [
             ("MemoryMax", service.memory_max.is_some(), has.memory),
+            ("MemoryMin", service.resources.memory_min.is_some(), has.memory),
+            ("MemoryLow", service.resources.memory_low.is_some(), has.memory),
+            ("MemoryHigh", service.resources.memory_high.is_some(), has.memory),
+            ("MemorySwapMax", service.resources.memory_swap_max.is_some(), has.memory),
+            ("CPUWeight", service.resources.cpu_weight.is_some(), has.cpu),
+            ("IOWeight", service.resources.io_weight.is_some(), has.io),
+            ("AllowedCPUs", !service.resources.allowed_cpus.is_empty(), has.cpuset),
             ("CPUQuota", service.cpu_quota.is_some(), has.cpu),
             ("TasksMax", service.tasks_max.is_some(), has.pids),
         ]

@@ -209,6 +209,19 @@ fn what_is_filtered_cannot_be_called() {
 }
 
 #[test]
+fn a_delegated_cgroup_belongs_to_the_user() {
+    if !is_root() {
+        return;
+    }
+    let group = "root=$(awk '$3 == \"cgroup2\" { print $2; exit }' /proc/mounts); own=$root$(sed -n 's/^0:://p' /proc/self/cgroup);";
+    let script: &'static str =
+        Box::leak(format!("{group} stat -c 'owner %u:%g' $own $own/cgroup.procs").into_boxed_str());
+    let keys = "Delegate = true\nUser = \"64123\"\nGroup = \"64124\"";
+    let seen = "owner 64123:64124\nowner 64123:64124\n";
+    check_all(Setup::new("delegate"), &[case("delegate", keys, script, seen)]);
+}
+
+#[test]
 fn foreign_calls_end_the_process() {
     if !is_root() || !cfg!(target_arch = "x86_64") {
         return;

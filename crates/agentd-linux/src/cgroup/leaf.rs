@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, openat};
+use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::stat::Mode;
-use nix::unistd::{UnlinkatFlags, unlinkat};
+use nix::unistd::{UnlinkatFlags, fchownat, unlinkat};
 
 use super::detect;
 use super::error::CgroupError;
@@ -49,6 +49,25 @@ impl Leaf {
         let folder = nix::fcntl::open(&path, flags, Mode::empty())
             .map_err(|errno| CgroupError::access("open", &path, errno.into()))?;
         Ok(Self { folder, path, cgroup })
+    }
+
+    /// Gives the cgroup to a user, who may make others in it and move processes between them: cgroup-v2.rst
+    /// "Delegation Containment". The limits stay ours.
+    ///
+    /// # Errors
+    /// The cgroup is not ours to give.
+    pub fn delegate(&self, uid: u32, gid: u32) -> Result<(), CgroupError> {
+        let owner = (Some(uid.into()), Some(gid.into()));
+        for file in ["", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"] {
+            let flags = if file.is_empty() { AtFlags::AT_EMPTY_PATH } else { AtFlags::AT_SYMLINK_NOFOLLOW };
+            match fchownat(&self.folder, file, owner.0, owner.1, flags) {
+                Ok(()) | Err(Errno::ENOENT) => {}
+                Err(errno) => {
+                    return Err(CgroupError::access("give away", &self.path.join(file), errno.into()));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Where it is in the file system.

@@ -34,6 +34,8 @@ pub struct Facts<'a> {
     pub account: Option<&'a Account>,
     /// The folders that were made for the unit, with the variable of their key.
     pub folders: &'a [Made],
+    /// Where the unit's secrets are.
+    pub credentials: Option<&'a Path>,
     /// What the files of `EnvironmentFile` say.
     pub files: &'a [(String, String)],
     /// A variable of the manager's own, for `PassEnvironment`.
@@ -84,6 +86,9 @@ pub fn environment(facts: &Facts<'_>) -> BTreeMap<String, String> {
     }
     for (variable, paths) in facts.folders {
         set(variable, joined(paths));
+    }
+    if let Some(folder) = facts.credentials {
+        set("CREDENTIALS_DIRECTORY", folder.display().to_string());
     }
     command(facts, &mut set);
     agent(facts, &mut set);
@@ -245,6 +250,7 @@ mod tests {
             notify_socket: Path::new("/run/agentd/notify"),
             account: None,
             folders: &[],
+            credentials: None,
             files: &[],
             passed: |_| None,
             journal_stream: None,

@@ -4,6 +4,7 @@
 
 pub mod archive;
 pub mod conditions;
+pub mod credentials;
 pub mod env_file;
 pub mod environment;
 pub mod filters;

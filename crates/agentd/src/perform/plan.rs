@@ -18,7 +18,7 @@ use super::environment::{self, Account, DEFAULT_PATH, Facts};
 use super::runs::Process;
 use super::streams::Streams;
 use super::trust::{Executable, Refusal};
-use super::{folders, identity, process, python, sandbox, start};
+use super::{credentials, folders, identity, process, python, sandbox, start};
 use crate::config::Mode;
 use crate::world::World;
 
@@ -79,8 +79,13 @@ fn execute(world: &mut World, spawn: &Spawn) -> Result<u32, SpawnFailure> {
         plan.bounding_set = service.capability_bounding_set;
         plan.ambient_set = service.ambient_capabilities;
         plan.no_new_privileges = service.no_new_privileges;
-        let (private, runtime) = (run.private_tmp.as_ref(), &world.config.folders.runtime);
-        sandbox::wall(&mut plan, service, &prepared.made, private, runtime)?;
+        let own = sandbox::Own {
+            made: &prepared.made,
+            private: run.private_tmp.as_ref(),
+            credentials: run.credentials.as_deref(),
+            runtime: &world.config.folders.runtime,
+        };
+        sandbox::wall(&mut plan, service, &own)?;
         plan.secure_bits = Some(service.execution.secure_bits).filter(|bits| *bits != 0);
     }
     plan.cgroup = run.cgroup.as_ref().map(AsFd::as_fd);
@@ -113,6 +118,7 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
     // What the unit's folders belong to, whoever the command runs as.
     let owner = identity::identity(world, service, user.as_ref())?;
     let made = folders::make(world, service, owner.as_ref())?;
+    keep_credentials(world, spawn, service, owner.as_ref())?;
     let streams = Streams::open(&service.execution)?;
     let elevated = command.full_privileges || command.no_setuid;
     let (user, identity) = if elevated { (None, None) } else { (user, owner) };
@@ -195,12 +201,32 @@ fn env(
         notify_socket: &world.config.folders.notify_socket(),
         account: account.as_ref(),
         folders: made,
+        credentials: run.credentials.as_deref(),
         files: &files,
         passed: |name| std::env::var(name).ok(),
         journal_stream: run.journal_stream.as_deref(),
         user_manager: (world.config.mode == Mode::User).then(std::process::id),
         user_runtime: world.config.folders.user_runtime.as_deref(),
     }))
+}
+
+/// Makes the folder of the run's secrets before its first command.
+fn keep_credentials(
+    world: &mut World,
+    spawn: &Spawn,
+    service: &ServiceSection,
+    owner: Option<&Identity>,
+) -> Result<(), SpawnFailure> {
+    let runtime = &world.config.folders.runtime;
+    if let Some(run) = world.runs.get_mut(spawn.run)
+        && run.credentials.is_none()
+        && !service.credentials.is_empty()
+    {
+        // Entered first, so that what was made goes with the run even if not all could be.
+        run.credentials = Some(credentials::folder(runtime, &spawn.unit.name));
+        credentials::make(runtime, &spawn.unit.name, &service.credentials, owner)?;
+    }
+    Ok(())
 }
 
 /// What the files of `EnvironmentFile` say, in order; one that may be missing and is says nothing.

@@ -42,6 +42,8 @@ pub struct Run {
     pub logged: bool,
     /// `JOURNAL_STREAM`, if it is the journal's stream.
     pub journal_stream: Option<String>,
+    /// Where its secrets are, once they are.
+    pub credentials: Option<PathBuf>,
     /// Its own `/tmp` and `/var/tmp`.
     pub private_tmp: Option<[PathBuf; 2]>,
 }

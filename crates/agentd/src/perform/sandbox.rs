@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use agentd_engine::SpawnFailure;
-use agentd_linux::spawn::SpawnPlan;
+use agentd_linux::spawn::{MountFlags, SpawnPlan};
 use agentd_unit::sections::{Sandbox, ServiceSection};
 
 use super::folders::Made;
-use super::mounts::{Mounts, Place};
+use super::mounts::{Cover, Mounts, Need, Place};
 use super::plan::resources;
 use super::{filters, view};
 
@@ -19,18 +19,24 @@ const CAP_MKNOD: u32 = 27;
 const CAP_SYSLOG: u32 = 34;
 const CAP_WAKE_ALARM: u32 = 35;
 
-/// Builds the walls into a plan. `made`: the folders of the unit, which it may write to. `private`: its own temporary
-/// folders. `runtime`: where the manager keeps what it mounts.
+/// What a run has of its own, which its walls leave open.
+#[derive(Debug)]
+pub struct Own<'a> {
+    /// The folders of `StateDirectory` and the like.
+    pub made: &'a [Made],
+    /// What it sees as `/tmp` and `/var/tmp`.
+    pub private: Option<&'a [PathBuf; 2]>,
+    /// Its secrets.
+    pub credentials: Option<&'a Path>,
+    /// Where the manager keeps what it mounts.
+    pub runtime: &'a Path,
+}
+
+/// Builds the walls into a plan.
 ///
 /// # Errors
 /// A path that has to be there is not, or the filters are too long.
-pub fn wall(
-    plan: &mut SpawnPlan<'_>,
-    service: &ServiceSection,
-    made: &[Made],
-    private: Option<&[PathBuf; 2]>,
-    runtime: &Path,
-) -> Result<(), SpawnFailure> {
+pub fn wall(plan: &mut SpawnPlan<'_>, service: &ServiceSection, own: &Own<'_>) -> Result<(), SpawnFailure> {
     let sandbox = &service.sandbox;
     let dropped = capabilities(sandbox);
     if dropped != 0 {
@@ -40,9 +46,13 @@ pub fn wall(
     plan.namespaces.network = sandbox.private_network;
     plan.namespaces.hostname = sandbox.protect_hostname;
     let root = service.execution.root_directory.as_deref();
-    let mut mounts = Mounts::new(Place { root, runtime });
-    view::protect(&mut mounts, sandbox, made)?;
-    view::replace(&mut mounts, sandbox, private)?;
+    let mut mounts = Mounts::new(Place { root, runtime: own.runtime });
+    view::protect(&mut mounts, sandbox, own.made)?;
+    view::replace(&mut mounts, sandbox, own.private)?;
+    if let (Some(folder), Some(_)) = (own.credentials, root) {
+        let cover = Cover::Tree { source: folder.to_owned(), recursive: true, flags: MountFlags::default() };
+        mounts.add("LoadCredential", folder, Need::Made, cover)?;
+    }
     plan.namespaces.mounts = mounts.finish()?;
     let filters = filters::filters(sandbox);
     plan.filters = filters.ok_or_else(|| resources("SystemCallFilter: the filter is too long".into()))?;

@@ -9,11 +9,11 @@ use std::path::Path;
 use agentd_engine::{Spawn, SpawnFailure};
 use agentd_linux::cgroup::{INFINITY, Leaf, Limits};
 use agentd_unit::UnitName;
-use agentd_unit::sections::{MemoryLimit, ServiceSection, TasksLimit};
+use agentd_unit::sections::{MemoryLimit, OomPolicy, ServiceSection, TasksLimit};
 
 use super::plan::{chain, resources};
 use super::runs::Run;
-use super::{streams, temporary};
+use super::{identity, streams, temporary};
 use crate::log::output_pipe;
 use crate::world::World;
 
@@ -39,6 +39,12 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
         &unit.as_service().ok_or_else(|| resources(format!("{} is no service", unit.name)))?.service;
     let token = world.state.next_fencing_token().map_err(|e| resources(chain(&e)))?;
     let cgroup = cgroup(world, &unit.name, service)?;
+    if let (Some(leaf), true) = (&cgroup, service.resources.delegate) {
+        let user = identity::account(world, service)?;
+        if let Some(owner) = identity::identity(world, service, user.as_ref())? {
+            leaf.delegate(owner.uid, owner.gid).map_err(|e| resources(format!("Delegate: {}", chain(&e))))?;
+        }
+    }
     if let (Some(leaf), true) = (&cgroup, service.memory_max.is_some()) {
         world.watches.add(spawn.run, leaf);
     }
@@ -58,6 +64,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
             journal_stream: output.journal_stream,
             output: output.fd,
             private_tmp,
+            credentials: None,
         },
     );
     Ok(())
@@ -127,19 +134,31 @@ fn cgroup(
 }
 
 fn limits(world: &World, service: &ServiceSection) -> Limits {
-    Limits {
-        memory_max: service.memory_max.map(|limit| match limit {
+    let more = &service.resources;
+    let memory = |limit: Option<MemoryLimit>| {
+        limit.map(|limit| match limit {
             MemoryLimit::Bytes(bytes) => bytes,
             MemoryLimit::Permyriad(share) => part(world.machine_memory, share),
             MemoryLimit::Infinity => INFINITY,
-        }),
+        })
+    };
+    let numbers: Vec<String> = more.allowed_cpus.iter().map(ToString::to_string).collect();
+    Limits {
+        memory_min: memory(more.memory_min),
+        memory_low: memory(more.memory_low),
+        memory_high: memory(more.memory_high),
+        memory_max: memory(service.memory_max),
+        memory_swap_max: memory(more.memory_swap_max),
+        oom_group: more.oom_policy == OomPolicy::Kill,
         tasks_max: service.tasks_max.map(|limit| match limit {
             TasksLimit::Count(count) => count,
             TasksLimit::Permyriad(share) => part(world.machine_tasks, share),
             TasksLimit::Infinity => INFINITY,
         }),
         cpu_quota: service.cpu_quota,
-        ..Limits::default()
+        cpu_weight: more.cpu_weight,
+        io_weight: more.io_weight,
+        allowed_cpus: (!numbers.is_empty()).then(|| numbers.join(",")),
     }
 }
 

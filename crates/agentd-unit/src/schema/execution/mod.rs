@@ -1,10 +1,12 @@
 //! The keys of `[Service]` that say how its processes are executed, systemd.exec(5).
 
 mod calls;
+mod credentials;
 mod environment;
 mod folders;
 mod limits;
 mod process;
+mod resources;
 mod sandbox;
 mod streams;
 
@@ -20,7 +22,9 @@ const COUNT: usize = process::SETTINGS.len()
     + streams::SETTINGS.len()
     + folders::SETTINGS.len()
     + sandbox::SETTINGS.len()
-    + calls::SETTINGS.len();
+    + calls::SETTINGS.len()
+    + credentials::SETTINGS.len()
+    + resources::SETTINGS.len();
 
 /// The keys.
 pub(super) const SETTINGS: [Setting; COUNT] = joined(&[
@@ -31,6 +35,8 @@ pub(super) const SETTINGS: [Setting; COUNT] = joined(&[
     folders::SETTINGS,
     sandbox::SETTINGS,
     calls::SETTINGS,
+    credentials::SETTINGS,
+    resources::SETTINGS,
 ]);
 
 /// A scalar whose specifiers are resolved first; what was parsed, if it was.

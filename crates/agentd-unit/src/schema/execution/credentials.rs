@@ -1,0 +1,87 @@
+//! The keys of secrets.
+
+use super::super::{Setting, Slot};
+use super::list;
+use crate::assignment::{Raw, Value};
+use crate::draft::Draft;
+use crate::schema::apply::{ApplyContext, resets};
+use crate::sections::{Credential, CredentialSource, Secret};
+use crate::values::{Refused, path};
+
+/// The keys.
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting::new(
+        "LoadCredential",
+        Slot::Own("list of name:path", |value, d, cx| {
+            let mut loaded = Vec::new();
+            list(&mut loaded, value, cx, "a list of name:path", load);
+            d.service.credentials.retain(|c| !resets(value) || matches!(c.source, CredentialSource::Text(_)));
+            d.service.credentials.extend(loaded);
+        }),
+        "Secrets from files, which only its user can read, below $CREDENTIALS_DIRECTORY (%d); gone with the run.",
+    ),
+    Setting::new(
+        "SetCredential",
+        Slot::Own("table of secrets, or name:text", set_credential),
+        "The same from the unit file itself, where LoadCredential of that name finds nothing.",
+    ),
+];
+
+const HELP: &str = "a secret's name is a file's name, without slashes";
+
+fn id(text: &str) -> Result<String, Refused> {
+    let plain = !text.is_empty()
+        && !matches!(text, "." | "..")
+        && text.len() <= 255
+        && !text.contains(['/', ':'])
+        && !text.chars().any(char::is_control);
+    if plain { Ok(text.to_owned()) } else { Err(Refused::of(text, "is no name of a secret", HELP)) }
+}
+
+fn load(text: &str) -> Result<Credential, Refused> {
+    let (name, source) = text.split_once(':').unwrap_or((text, ""));
+    let id = id(name)?;
+    let source = if source.starts_with('/') {
+        CredentialSource::File(path::absolute(source)?)
+    } else {
+        CredentialSource::Store(if source.is_empty() { id.clone() } else { self::id(source)? })
+    };
+    Ok(Credential { id, source })
+}
+
+/// No refusal here quotes the text.
+fn set_credential(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+    let credentials = &mut draft.service.credentials;
+    if resets(value) {
+        credentials.retain(|credential| !matches!(credential.source, CredentialSource::Text(_)));
+        return;
+    }
+    let parts: Vec<&Value> = match &value.raw {
+        Raw::List(list) => list.iter().collect(),
+        Raw::Table(table) => {
+            for (name, item) in table {
+                let id = id(&name.text).map_err(|refused| cx.refuse(&name.span, refused));
+                if let (Ok(id), Some(text)) = (id, cx.text(item, "a string")) {
+                    put(credentials, id, text);
+                }
+            }
+            return;
+        }
+        _ => vec![value],
+    };
+    for part in parts {
+        let Some(text) = cx.text(part, "a string \"name:text\"") else { continue };
+        let Some((name, secret)) = text.split_once(':') else {
+            cx.refuse(&part.span, Refused::with_help("has no ':'", "write name:text"));
+            continue;
+        };
+        if let Some(id) = cx.take(&part.span, id(name)) {
+            put(credentials, id, secret.to_owned());
+        }
+    }
+}
+
+fn put(credentials: &mut Vec<Credential>, id: String, text: String) {
+    credentials.retain(|c| c.id != id || !matches!(c.source, CredentialSource::Text(_)));
+    credentials.push(Credential { id, source: CredentialSource::Text(Secret(text)) });
+}

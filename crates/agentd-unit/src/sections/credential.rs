@@ -1,0 +1,34 @@
+//! Secrets of a service, systemd.exec(5) "CREDENTIALS".
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// One secret by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// The name of its file.
+    pub id: String,
+    /// Where it comes from.
+    pub source: CredentialSource,
+}
+
+/// Where a secret comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CredentialSource {
+    /// `LoadCredential` with a path: this file.
+    File(PathBuf),
+    /// `LoadCredential` without one, or with a name: the file of this name in a store.
+    Store(String),
+    /// `SetCredential`: this text, for where `LoadCredential` finds nothing.
+    Text(Secret),
+}
+
+/// A text that is shown nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}

@@ -1,0 +1,141 @@
+//! Secrets of a run: a read-only file system in memory for each, whose files its user alone can read.
+//!
+//! # Invariants
+//!
+//! - No secret is in an argument, a variable, a message or a file on a disk of the manager's.
+//! - They go with the run.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use agentd_engine::SpawnFailure;
+use agentd_linux::mount;
+use agentd_linux::open::NONBLOCK;
+use agentd_linux::spawn::Identity;
+use agentd_unit::UnitName;
+use agentd_unit::sections::{Credential, CredentialSource};
+
+use super::plan::step;
+
+const EXIT_CREDENTIALS: u8 = 243;
+
+/// The most that all secrets of a unit may take together, systemd.exec(5).
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Where secrets without a path are looked for, in this order.
+const STORES: [&str; 3] = ["/etc/credstore", "/run/credstore", "/usr/lib/credstore"];
+
+/// Where the secrets of a unit are, whether it has any or not.
+#[must_use]
+pub fn folder(runtime: &Path, unit: &UnitName) -> PathBuf {
+    runtime.join("credentials").join(unit.as_str())
+}
+
+/// Makes the folder of a run's secrets.
+///
+/// # Errors
+/// A secret that is not there, or cannot be kept; the message names it and never its text.
+pub fn make(
+    runtime: &Path,
+    unit: &UnitName,
+    credentials: &[Credential],
+    owner: Option<&Identity>,
+) -> Result<PathBuf, SpawnFailure> {
+    let folder = folder(runtime, unit);
+    let secrets = collect(credentials).map_err(|text| step(EXIT_CREDENTIALS, text))?;
+    let keep = || -> io::Result<()> {
+        discard(&folder)?;
+        fs::DirBuilder::new().recursive(true).mode(0o755).create(runtime.join("credentials"))?;
+        fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        // Without the right to mount, the manager's own folder has to do; the runtime folder is in memory as well.
+        let mounted = mount::memory(&folder, "mode=0700,size=2M,nr_inodes=1024");
+        if let Err(error) = &mounted {
+            tracing::debug!(unit = %unit, %error, "the secrets have no file system of their own");
+        }
+        for (id, secret) in &secrets {
+            write(&folder.join(id), secret, owner)?;
+        }
+        let open = File::open(&folder)?;
+        if let Some(who) = owner {
+            fchown(&open, Some(who.uid), Some(who.gid))?;
+        }
+        open.set_permissions(Permissions::from_mode(0o500))?;
+        if mounted.is_ok() { mount::shut(&folder) } else { Ok(()) }
+    };
+    keep().map_err(|error| {
+        step(EXIT_CREDENTIALS, format!("LoadCredential: {} cannot be made: {error}", folder.display()))
+    })?;
+    Ok(folder)
+}
+
+/// Each secret by its name: what is loaded counts, else what the unit file says.
+fn collect(credentials: &[Credential]) -> Result<Vec<(&str, Vec<u8>)>, String> {
+    let mut found: Vec<(&str, Vec<u8>)> = Vec::new();
+    let mut left = MAX_BYTES;
+    for credential in credentials {
+        let id = credential.id.as_str();
+        let text = |c: &&Credential| c.id == id && matches!(c.source, CredentialSource::Text(_));
+        let has_text = credentials.iter().any(|c| text(&c));
+        let secret = match &credential.source {
+            CredentialSource::Text(secret) => secret.0.clone().into_bytes(),
+            CredentialSource::File(path) => match read(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && has_text => continue,
+                result => result
+                    .map_err(|e| format!("LoadCredential={id}: {} cannot be read: {e}", path.display()))?,
+            },
+            CredentialSource::Store(name) => match stored(name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && has_text => continue,
+                result => result.map_err(|e| format!("LoadCredential={id}: no store has {name}: {e}"))?,
+            },
+        };
+        left = left
+            .checked_sub(secret.len() as u64)
+            .ok_or_else(|| format!("LoadCredential={id}: the secrets are longer than a mebibyte together"))?;
+        match found.iter_mut().find(|(known, _)| *known == id) {
+            Some(_) if matches!(credential.source, CredentialSource::Text(_)) => {}
+            Some((_, known)) => *known = secret,
+            None => found.push((id, secret)),
+        }
+    }
+    Ok(found)
+}
+
+fn stored(name: &str) -> io::Result<Vec<u8>> {
+    let path = STORES.iter().map(|store| Path::new(store).join(name)).find(|path| path.exists());
+    read(&path.ok_or(io::ErrorKind::NotFound)?)
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn write(path: &Path, secret: &[u8], owner: Option<&Identity>) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(path)?;
+    file.write_all(secret)?;
+    match owner {
+        Some(who) => fchown(&file, Some(who.uid), Some(who.gid)),
+        None => Ok(()),
+    }
+}
+
+/// A run is over, or an earlier manager left this: the secrets go.
+///
+/// # Errors
+/// They cannot be removed.
+pub fn discard(folder: &Path) -> io::Result<()> {
+    while mount::is_mounted(folder)? {
+        mount::detach(folder)?;
+    }
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

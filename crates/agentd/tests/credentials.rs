@@ -1,0 +1,125 @@
+//! Secrets: readable for the unit's user alone, shown nowhere, gone with the run.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod common;
+
+use std::fs;
+
+use common::cases::is_root;
+use common::{Manager, Setup, text};
+
+const SECRET: &str = "s3cr3t-of-the-file";
+const SET: &str = "s3cr3t: of the unit";
+
+/// What the unit's process prints about its secrets.
+const LOOK: &str = r#"#!/bin/sh
+cd "$CREDENTIALS_DIRECTORY" || exit 1
+test "$1" = "$CREDENTIALS_DIRECTORY" || echo "$1 is no place"
+stat -c '%a %u %n' . *
+test "$(cat token)" = s3cr3t-of-the-file && echo token is right
+test "$(cat fallback)" = 's3cr3t: of the unit' && echo fallback is right
+(touch x || chmod 600 token || echo y > token) 2> /dev/null || echo read-only
+exec sleep 1000
+"#;
+
+fn start(name: &str) -> Manager {
+    let setup = Setup::new(name);
+    let source = setup.file("token", SECRET);
+    let look = setup.file("look.sh", LOOK);
+    setup.unit(
+        "secret.service",
+        &format!(
+            "[Service]\nType = \"exec\"\nUser = \"64123\"\nExecStart = [\"{}\", \"%d\"]\nLoadCredential = [\"token:{}\", \"fallback:/nonexistent\"]\nSetCredential = {{ fallback = \"{SET}\", token = \"not used\" }}\n",
+            look.display(),
+            source.display()
+        ),
+    );
+    setup.unit(
+        "missing.service",
+        "[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/true\"]\nLoadCredential = \"token:/nonexistent\"\n",
+    );
+    setup.start()
+}
+
+#[test]
+fn secrets_are_for_the_user_alone_and_go_with_the_run() {
+    if !is_root() {
+        return;
+    }
+    let mut manager = start("secrets");
+    manager.ok(&["start", "secret"]);
+    manager.until("it does not look", |m| text(&m.ctl(&["logs", "secret"])).contains("read-only"));
+    let logs = manager.ok(&["logs", "secret"]);
+    for line in
+        ["500 64123 .", "400 64123 fallback", "400 64123 token", "token is right", "fallback is right"]
+    {
+        assert!(logs.contains(line), "{line:?} is not in\n{logs}");
+    }
+    assert!(!logs.contains("is no place"), "{logs}");
+    let folder = manager.path("run/credentials/secret.service");
+    assert_eq!(fs::read_to_string(folder.join("token")).unwrap(), SECRET);
+    let mounts = || fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(mounts().contains(&folder.display().to_string()), "they are in memory of their own");
+    nowhere_to_be_seen(&mut manager);
+    manager.ok(&["stop", "secret"]);
+    manager.until("the secrets stay", |_| !folder.exists());
+    assert!(!mounts().contains(&folder.display().to_string()));
+}
+
+/// Neither the manager's words nor the process's environment and arguments have them.
+fn nowhere_to_be_seen(manager: &mut Manager) {
+    let pid = manager.main_pid("secret");
+    let mut seen: Vec<String> = ["environ", "cmdline"]
+        .map(|file| String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/{file}")).unwrap()).into_owned())
+        .into();
+    for args in [&["status", "secret"][..], &["show", "secret"], &["logs", "secret"], &["list", "--all"]] {
+        seen.push(manager.ok(args));
+    }
+    manager.collect();
+    seen.push(manager.log.join("\n"));
+    assert!(seen.iter().all(|text| !text.contains("s3cr3t")), "{}", seen.join("\n"));
+}
+
+#[test]
+fn a_secret_that_is_missing_fails_the_start_by_its_name() {
+    if !is_root() {
+        return;
+    }
+    let mut manager = start("no-secret");
+    assert!(!manager.ctl(&["start", "missing"]).status.success());
+    assert_eq!(manager.property("missing", "ExecMainStatus"), "243");
+    manager.wait_for_log("LoadCredential=token: /nonexistent cannot be read", "the reason is not told");
+    assert!(!manager.path("run/credentials/missing.service").exists());
+}
+
+#[test]
+fn secrets_are_seen_within_a_root_directory() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("secrets-root");
+    let root = setup.path("root");
+    fs::create_dir_all(root.join("bin")).unwrap();
+    let code = "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(void) { char b[99] = {0}; FILE *f; if (chdir(getenv(\"CREDENTIALS_DIRECTORY\")) || !(f = fopen(\"token\", \"r\"))) return 1; fread(b, 1, 98, f); return puts(b) < 0; }\n";
+    let source = setup.file("probe.c", code);
+    let built = std::process::Command::new("gcc")
+        .args(["-static", "-o"])
+        .arg(root.join("bin/probe"))
+        .arg(source)
+        .status();
+    assert!(built.unwrap().success());
+    let output = setup.path("out");
+    setup.unit(
+        "rooted.service",
+        &format!(
+            "[Service]\nType = \"oneshot\"\nExecStart = \"/bin/probe\"\nRootDirectory = \"{}\"\nSetCredential = \"token:within\"\nStandardOutput = \"truncate:{}\"\n",
+            root.display(),
+            output.display()
+        ),
+    );
+    let mut manager = setup.start();
+    manager.ok(&["start", "rooted"]);
+    assert_eq!(fs::read_to_string(manager.path("out")).unwrap(), "within\n");
+}
