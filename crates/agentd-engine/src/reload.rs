@@ -201,7 +201,7 @@ impl Manager {
     pub(crate) fn timer_section(&self, id: UnitId) -> Option<agentd_unit::TimerSection> {
         match &self.entry(id)?.unit.body {
             Body::Timer(section) => Some((**section).clone()),
-            Body::Service(_) | Body::Socket(_) | Body::Path(_) | Body::Target | Body::Slice => None,
+            Body::Service(_) | Body::Socket(_) | Body::Path(_) | Body::Target | Body::Slice(_) => None,
         }
     }
 }

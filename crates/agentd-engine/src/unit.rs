@@ -117,7 +117,7 @@ impl Entry {
         let core = match &unit.body {
             Body::Service(_) => Core::Service(Box::default()),
             Body::Timer(_) => Core::Timer(Box::default()),
-            Body::Socket(_) | Body::Path(_) | Body::Target | Body::Slice => Core::Plain(PlainState::Dead),
+            Body::Socket(_) | Body::Path(_) | Body::Target | Body::Slice(_) => Core::Plain(PlainState::Dead),
         };
         Self {
             unit,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::schema::Section;
 use crate::sections::{
-    AgentSection, CapabilityMask, InstallSection, PathSection, RolloutSection, ServiceSection,
+    AgentSection, CapabilityMask, InstallSection, PathSection, RolloutSection, ServiceSection, SliceSection,
     SnapshotSection, SocketSection, TimerSection, UnitSection,
 };
 use crate::source::SourceFile;
@@ -41,6 +41,8 @@ pub(crate) struct Draft {
     pub socket: SocketSection,
     /// `[Path]`.
     pub path: PathSection,
+    /// `[Slice]`.
+    pub slice: SliceSection,
     /// `AmbientCapabilities` so far; `None`: never set.
     pub ambient: Option<CapabilityMask>,
     sections: HashMap<Section, Place>,

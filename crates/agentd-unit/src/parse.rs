@@ -300,7 +300,7 @@ fn assemble(name: &UnitName, files: &[Arc<SourceFile>], draft: &mut Draft) -> Un
             Body::Service(Box::new(ServiceBody { service: draft_taken.service, agent, snapshot, rollout }))
         }
         UnitType::Timer => Body::Timer(Box::new(draft_taken.timer)),
-        UnitType::Slice => Body::Slice,
+        UnitType::Slice => Body::Slice(Box::new(draft_taken.slice)),
         UnitType::Socket => Body::Socket(Box::new(draft_taken.socket)),
         UnitType::Path => Body::Path(Box::new(draft_taken.path)),
         UnitType::Target => Body::Target,

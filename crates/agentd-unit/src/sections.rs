@@ -18,9 +18,11 @@ mod agents;
 mod conditions;
 mod credential;
 mod execution;
+mod filters;
 mod life;
 mod resources;
 mod sandbox;
+mod slice;
 mod socket;
 
 pub use actions::{Action, CollectMode, SystemWide};
@@ -31,12 +33,14 @@ pub use execution::{
     CpuPolicy, EnvironmentFile, Execution, FOLDER_MODE, Folders, Input, IoClass, LimitedResource, Output,
     Preserve, ResourceLimit, Seize,
 };
+pub use filters::{DevicePolicy, DeviceRule, Filters};
 pub use life::{ExitStatusSet, ExitType, Life, RestartMode, TimeoutMode};
 pub use resources::{OomPolicy, Resources};
 pub use sandbox::{
     AddressFamilies, Bind, ProtectHome, ProtectProc, ProtectSystem, Sandbox, SandboxPath, SystemCalls,
     TemporaryFileSystem,
 };
+pub use slice::SliceSection;
 pub use socket::{
     BindIpv6Only, Listen, ListenAddress, ListenKind, PathSection, PathWatch, SocketOptions, SocketSection,
 };
@@ -298,6 +302,8 @@ pub struct ServiceSection {
     pub execution: Execution,
     /// The finer rules of starts, ends and restarts.
     pub life: Life,
+    /// What it may reach.
+    pub filters: Filters,
     /// What keeps them from the rest of the machine.
     pub sandbox: Sandbox,
     /// `LoadCredential`, `SetCredential`: its secrets, in the order of the file.
@@ -365,6 +371,7 @@ impl Default for ServiceSection {
             no_new_privileges: false,
             execution: Execution::default(),
             life: Life::default(),
+            filters: Filters::default(),
             sandbox: Sandbox::default(),
             credentials: Vec::new(),
             resources: Resources::default(),

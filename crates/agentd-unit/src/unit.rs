@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::exec::ExecKind;
 use crate::name::{UnitName, UnitType};
 use crate::sections::{
-    AgentSection, InstallSection, PathSection, RolloutSection, ServiceSection, SnapshotSection,
+    AgentSection, InstallSection, PathSection, RolloutSection, ServiceSection, SliceSection, SnapshotSection,
     SocketSection, TimerSection, UnitSection,
 };
 use crate::source::SourceFile;
@@ -71,7 +71,7 @@ pub enum Body {
     /// A point that others gather round.
     Target,
     /// A branch of the cgroup tree.
-    Slice,
+    Slice(Box<SliceSection>),
 }
 
 /// The sections that only a service has.
@@ -127,7 +127,7 @@ impl Unit {
         let body = match name.unit_type() {
             UnitType::Service => Body::Service(Box::default()),
             UnitType::Timer => Body::Timer(Box::default()),
-            UnitType::Slice => Body::Slice,
+            UnitType::Slice => Body::Slice(Box::default()),
             UnitType::Socket => Body::Socket(Box::default()),
             UnitType::Path => Body::Path(Box::default()),
             UnitType::Target => Body::Target,
@@ -161,7 +161,7 @@ impl Unit {
     pub fn as_service(&self) -> Option<&ServiceBody> {
         match &self.body {
             Body::Service(body) => Some(body),
-            Body::Timer(_) | Body::Socket(_) | Body::Path(_) | Body::Target | Body::Slice => None,
+            Body::Timer(_) | Body::Socket(_) | Body::Path(_) | Body::Target | Body::Slice(_) => None,
         }
     }
 

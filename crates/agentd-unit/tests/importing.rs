@@ -129,3 +129,22 @@ fn a_file_without_a_line_that_is_right_is_still_toml() {
         assert!(toml, "{text:?}: {} {:?}", imported.text, again.diagnostics);
     }
 }
+
+#[test]
+fn lines_that_turn_their_meaning_round_stay_lines() {
+    let lines = "[Service]\nExecStart=/bin/a\nSystemCallFilter=@system-service\nSystemCallFilter=~@privileged @resources\n\
+                 CapabilityBoundingSet=\nCapabilityBoundingSet=~CAP_KILL\nAmbientCapabilities=CAP_KILL\n\
+                 AmbientCapabilities=CAP_CHOWN\n";
+    let imported = import("a.service", "a.service", lines);
+    for line in [
+        r#"SystemCallFilter = [["@system-service"], ["~@privileged", "@resources"]]"#,
+        r#"CapabilityBoundingSet = ["", "~CAP_KILL"]"#,
+        r#"AmbientCapabilities = ["CAP_KILL", "CAP_CHOWN"]"#,
+    ] {
+        assert!(imported.text.contains(line), "{line}\n{}", imported.text);
+    }
+    let foreign = parse("a.service", &[("a.service", lines)]);
+    let ours = parse("a.service", &[("a.service.toml", imported.text.as_str())]);
+    assert_eq!(ours.diagnostics, [], "{}", imported.text);
+    assert_eq!(ours.unit.body, foreign.unit.body);
+}

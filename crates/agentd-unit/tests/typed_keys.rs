@@ -119,6 +119,22 @@ fn typed_keys_are_checked_like_any_other() {
         ),
         ("a.service", "SuccessExitStatus=256", "[Service] SuccessExitStatus: '256' is no exit code"),
         ("a.service", "RestartMode=soon", "[Service] RestartMode: 'soon' is not known here"),
+        (
+            "a.service",
+            "DeviceAllow=fuse rw",
+            "[Service] DeviceAllow: 'fuse rw' is no device with letters of rwm",
+        ),
+        (
+            "a.service",
+            "IPAddressDeny=1.2.3.4/40",
+            "[Service] IPAddressDeny: '1.2.3.4/40' has no such number of bits",
+        ),
+        ("a.service", "PIDFile=../x", "[Service] PIDFile: '../x' goes up with '..'"),
+        (
+            "a.service",
+            "FinalKillSignal=SIGNO",
+            "[Service] FinalKillSignal: 'SIGNO' is no signal; write a name such as SIGTERM or a number from 1 to 64",
+        ),
         ("a.socket", "ListenStream=0", "[Socket] ListenStream: '0' is no port"),
         ("a.socket", "ListenStream=host:80", "[Socket] ListenStream: 'host:80' is no address to listen on"),
         ("a.socket", "ListenFIFO=run/x", "[Socket] ListenFIFO: 'run/x' is no absolute path"),
@@ -197,4 +213,26 @@ fn conditions_are_read_with_their_prefixes_and_an_empty_one_takes_them_back() {
     }
     let parsed = parse("a.service", "[Unit]\nConditionPathExists=etc/a\n[Service]\nExecStart=/bin/a\n");
     assert!(messages(&parsed)[0].contains("'etc/a' is no absolute path"), "{:?}", messages(&parsed));
+}
+
+#[test]
+fn a_slice_keeps_what_its_units_may_use_together() {
+    let parsed = parse("a.slice", "[Slice]\nMemoryMax=2G\nCPUWeight=50\nTasksMax=9\n");
+    assert_eq!(parsed.unit.load, LoadState::Loaded);
+    let Body::Slice(slice) = parsed.unit.body else { panic!("a slice") };
+    assert_eq!(slice.memory_max, Some(agentd_unit::sections::MemoryLimit::Bytes(2 << 30)));
+    assert_eq!(slice.cpu_weight, Some(50));
+    assert!(messages(&parse("a.slice", "[Slice]\nCPUWeight=0\n"))[0].starts_with("e: [Slice] CPUWeight"));
+}
+
+#[test]
+fn naming_controllers_delegates() {
+    for (value, expected) in [("yes", true), ("no", false), ("pids memory", true), ("", false)] {
+        let parsed = parse("a.service", &format!("[Service]\nExecStart=/bin/a\nDelegate={value}\n"));
+        let body = parsed.unit.as_service().cloned().unwrap_or_default();
+        assert_eq!(body.service.resources.delegate, expected, "{value}");
+        assert_eq!(messages(&parsed), [] as [&str; 0]);
+    }
+    let parsed = parse("a.service", "[Service]\nExecStart=/bin/a\nDelegate=pids memroy\n");
+    assert!(matches!(parsed.unit.load, LoadState::BadSetting(_)));
 }

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use agentd_unit::schema::Support;
 
 /// The share of key occurrences that must be supported or at least typed, in percent.
-const WANTED_PERCENT: usize = 75;
+const WANTED_PERCENT: usize = 97;
 
 fn main() -> ExitCode {
     let Some(folder) = std::env::args_os().nth(1).map(PathBuf::from) else {

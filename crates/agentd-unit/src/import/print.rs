@@ -1,7 +1,7 @@
 //! The document as text.
 
 use super::collect::{Document, Entry, Given, Line};
-use super::value::{Item, key, merged_capabilities};
+use super::value::{Item, key};
 use crate::schema::Shape;
 
 /// The whole file.
@@ -54,18 +54,14 @@ fn entry(entry: &Entry, taken_back: &mut bool, text: &mut String) {
                         text.push_str(&format!("{} = {value}\n", key(name)));
                     }
                 }
-                Shape::Capabilities if given.len() > 1 => {
-                    given.iter().for_each(|given| lines(&given.above, "", text));
-                    let words: Vec<Option<String>> = given.iter().map(|given| given.words.clone()).collect();
-                    let names = merged_capabilities(&words).unwrap_or_default();
-                    text.push_str(&format!("{} = [{}]\n", key(name), names.join(", ")));
-                }
                 // Among sisters the first says it for all: a later one would take back what the others set.
                 _ if *shared && counting.is_empty() && (!*drop_in || *taken_back) => {
                     given.iter().for_each(|given| lines(&given.above, "", text));
                 }
                 _ => {
-                    let resets = last_reset.is_some() && *drop_in && !(*shared && *taken_back);
+                    // No capability at all is not what a file without the key says.
+                    let reaches = *drop_in || *shape == Shape::Capabilities;
+                    let resets = last_reset.is_some() && reaches && !(*shared && *taken_back);
                     *taken_back |= *shared && resets;
                     list(name, *shape, given, counting, resets, text);
                 }
@@ -81,20 +77,28 @@ fn list(name: &str, shape: Shape, given: &[Given], counting: &[Given], resets: b
     if let Some(first) = counting.first() {
         lines(&first.above, "", text);
     }
-    let empty = if shape == Shape::Commands { "[]" } else { "\"\"" };
-    let mut items: Vec<(&[Line], &str)> = Vec::new();
+    // A ~ turns its line round: then each line is a list of its own.
+    let turned = |given: &Given| given.words.as_ref().is_some_and(|words| words.starts_with('~'));
+    let by_line = counting.len() > 1 && counting.iter().any(turned);
+    let empty = if shape == Shape::Commands || by_line { "[]" } else { "\"\"" };
+    let mut items: Vec<(&[Line], String)> = Vec::new();
     if resets && !counting.is_empty() {
-        items.push((&[], empty));
+        items.push((&[], empty.to_owned()));
     }
     for (number, given) in counting.iter().enumerate() {
         let Item::Items(values) = &given.item else { continue };
+        if by_line {
+            let above: &[Line] = if number > 0 { &given.above } else { &[] };
+            items.push((above, format!("[{}]", values.join(", "))));
+            continue;
+        }
         for (place, value) in values.iter().enumerate() {
             let above: &[Line] = if number > 0 && place == 0 { &given.above } else { &[] };
-            items.push((above, value));
+            items.push((above, value.clone()));
         }
     }
     let commented = items.iter().any(|(above, _)| above.iter().any(|line| matches!(line, Line::Comment(_))));
-    let values: Vec<&str> = items.iter().map(|(_, value)| *value).collect();
+    let values: Vec<&str> = items.iter().map(|(_, value)| value.as_str()).collect();
     let one_line = match (shape, values.as_slice()) {
         // A single command needs no list around it.
         (Shape::Commands, [command]) => format!("{} = {command}\n", key(name)),

@@ -3,7 +3,6 @@
 use crate::schema::Shape;
 use crate::specifier;
 use crate::values::Refused;
-use crate::values::capability;
 use crate::values::words::{self, Escapes};
 
 /// What one line gives to its key.
@@ -55,18 +54,6 @@ fn commands(text: &str) -> Result<Vec<String>, Refused> {
         format!("[{}]", words.join(", "))
     };
     Ok(parts.map(list).collect())
-}
-
-/// The set that several lines of capabilities make, each as its words.
-pub(super) fn merged_capabilities(lines: &[Option<String>]) -> Result<Vec<String>, Refused> {
-    let mut mask = None;
-    for line in lines {
-        mask = Some(match line {
-            None => 0,
-            Some(line) => capability::merge(mask, capability::parse(line.split_ascii_whitespace())?),
-        });
-    }
-    Ok(capability::names(mask.unwrap_or_default()).iter().map(|name| string(name)).collect())
 }
 
 /// What is no specifier, with its percent sign doubled: TOML wants it said.

@@ -19,6 +19,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         "nothing shows it yet",
     ),
     Setting::typed(
+        "RequiresMountsFor",
+        Slot::Paths(|d| &mut d.unit.system.requires_mounts_for),
+        "Paths that are to be mounted before it starts.",
+        "agentd mounts nothing yet: the machine's own set-up does, before it",
+    ),
+    Setting::typed(
         "AllowIsolate",
         Slot::Bool(|d| &mut d.unit.system.allow_isolate),
         "agentctl isolate may be asked for it; default no.",

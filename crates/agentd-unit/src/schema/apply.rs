@@ -170,9 +170,8 @@ pub(crate) fn apply(setting: &Setting, value: &Value, draft: &mut Draft, cx: &mu
         cx.reset = true;
         return;
     }
-    if let Some((empty, rest)) = reset_and_rest(&setting.slot, value) {
-        apply(setting, &empty, draft, cx);
-        return apply(setting, &rest, draft, cx);
+    if let Some(parts) = lines_of(&setting.slot, value) {
+        return parts.iter().for_each(|part| apply(setting, part, draft, cx));
     }
     match &setting.slot {
         Slot::Text(field) => set(field(draft), cx.text(value, "a string").map(Some)),
@@ -224,18 +223,24 @@ pub(crate) fn apply(setting: &Setting, value: &Value, draft: &mut Draft, cx: &mu
     }
 }
 
-/// In TOML an empty first item of a list takes back what was set before, and the others are set: what two lines are in
-/// systemd's syntax. Commands are lists themselves, so there the empty item is a list.
-fn reset_and_rest(slot: &Slot, value: &Value) -> Option<(Value, Value)> {
+/// What several lines are in systemd's syntax, in TOML: a list whose first item is empty takes back what was set before
+/// and sets the others; a list of lists is one line after the other. Commands are lists themselves, so there only an
+/// empty list among them takes back.
+fn lines_of(slot: &Slot, value: &Value) -> Option<Vec<Value>> {
     let Raw::List(list) = &value.raw else { return None };
+    let with = |list: &[Value]| Value { raw: Raw::List(list.to_vec()), ..value.clone() };
+    let is_command = slot.shape() == Shape::Commands;
+    let lists = list.iter().all(|item| matches!(item.raw, Raw::List(_)));
+    if !is_command && lists && !list.is_empty() {
+        return Some(list.clone());
+    }
     let (first, rest) = list.split_first().filter(|(_, rest)| !rest.is_empty())?;
     let empty = match &first.raw {
         Raw::List(words) => words.is_empty(),
-        Raw::Text(text) => text.is_empty() && slot.shape() != Shape::Commands,
+        Raw::Text(text) => text.is_empty() && !is_command,
         _ => false,
     };
-    let with = |list: Vec<Value>| Value { raw: Raw::List(list), ..value.clone() };
-    empty.then(|| (with(Vec::new()), with(rest.to_vec())))
+    empty.then(|| vec![with(&[]), with(rest)])
 }
 
 /// Makes a scalar what it is by default, as an empty value does in systemd's syntax; whether the slot is one. Lists

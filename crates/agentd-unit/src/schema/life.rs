@@ -1,5 +1,7 @@
 //! The finer rules of a service's life, systemd.service(5).
 
+use std::path::{Path, PathBuf};
+
 use super::apply::{ApplyContext, resets, set};
 use super::execution::scalar;
 use super::slot::{names, put};
@@ -7,11 +9,13 @@ use super::{Setting, Slot};
 use crate::assignment::Value;
 use crate::exec::ExecKind;
 use crate::sections::{ExitStatusSet, ExitType, RestartMode, TimeoutMode};
-use crate::values::exit_status;
+use crate::signal::Signal;
+use crate::values::{Refused, exit_status, path};
 
 /// Where what is only checked here comes to have its effect.
 const ENGINE: &str = "the engine applies it in a later version";
 const SOCKETS: &str = "sockets come with a later version";
+const FORKING: &str = "Type=forking comes with a later version";
 
 /// The keys.
 pub(super) const SETTINGS: &[Setting] = &[
@@ -83,6 +87,66 @@ pub(super) const SETTINGS: &[Setting] = &[
         SOCKETS,
     ),
     Setting::typed(
+        "PIDFile",
+        Slot::Own("absolute path", |value, d, cx| {
+            let path = cx.parse_text(value, "a path", pid_file);
+            set(&mut d.service.life.pid_file, path.map(Some));
+        }),
+        "Where a daemon that goes into the background writes the number of its main process.",
+        FORKING,
+    ),
+    Setting::typed(
+        "GuessMainPID",
+        Slot::MaybeBool(|d| &mut d.service.life.guess_main_pid),
+        "Without PIDFile, guess which of its processes is the main one; default yes.",
+        FORKING,
+    ),
+    Setting::typed(
+        "FileDescriptorStoreMax",
+        Slot::Count(|d| &mut d.service.life.descriptor_store_max),
+        "How many descriptors are kept for it over restarts; default 0.",
+        "the store of descriptors comes with a later version",
+    ),
+    Setting::typed(
+        "SendSIGHUP",
+        Slot::Bool(|d| &mut d.service.life.send_sighup),
+        "The stop sends SIGHUP too, behind its signal; default no.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "SendSIGKILL",
+        Slot::MaybeBool(|d| &mut d.service.life.send_sigkill),
+        "What is left after TimeoutStopSec is killed; default yes.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "RestartKillSignal",
+        Slot::Own("signal", |value, d, cx| {
+            let signal = cx.parse(value, "a signal", signal);
+            set(&mut d.service.life.restart_kill_signal, signal.map(Some));
+        }),
+        "What a restart sends; default as a stop.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "FinalKillSignal",
+        Slot::Own("signal", |value, d, cx| {
+            let signal = cx.parse(value, "a signal", signal);
+            set(&mut d.service.life.final_kill_signal, signal.map(Some));
+        }),
+        "What ends what is left after TimeoutStopSec; default SIGKILL.",
+        ENGINE,
+    ),
+    Setting::typed(
+        "WatchdogSignal",
+        Slot::Own("signal", |value, d, cx| {
+            let signal = cx.parse(value, "a signal", signal);
+            set(&mut d.service.life.watchdog_signal, signal.map(Some));
+        }),
+        "What a missed watchdog sends; default SIGABRT.",
+        ENGINE,
+    ),
+    Setting::typed(
         "Sockets",
         Slot::Units(|d| &mut d.service.life.sockets),
         "The sockets whose descriptors it gets, besides the one of its name.",
@@ -106,4 +170,13 @@ fn statuses(field: &mut ExitStatusSet, value: &Value, cx: &mut ApplyContext<'_>)
         let added = exit_status::add(field, &word);
         set(&mut (), cx.take(&span, added));
     }
+}
+
+fn signal(text: &str) -> Result<Signal, Refused> {
+    text.parse().map_err(|error: crate::signal::SignalError| Refused::new(error.to_string()))
+}
+
+/// An absolute path, or one below `/run`, as systemd has it.
+fn pid_file(text: &str) -> Result<PathBuf, Refused> {
+    if text.starts_with('/') { path::absolute(text) } else { Ok(Path::new("/run").join(path::below(text)?)) }
 }

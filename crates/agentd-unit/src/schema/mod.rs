@@ -7,10 +7,12 @@ mod apply;
 mod conditions;
 mod execution;
 mod fields;
+mod filters;
 mod install;
 mod life;
 mod page;
 mod service;
+mod slice;
 mod slot;
 mod socket;
 mod systemd;
@@ -117,7 +119,7 @@ impl Section {
             Self::Timer => timer::SETTINGS,
             Self::Socket => socket::SOCKET_SETTINGS,
             Self::Path => socket::PATH_SETTINGS,
-            Self::Slice => &[],
+            Self::Slice => slice::SETTINGS,
             Self::Install => install::SETTINGS,
         }
     }
@@ -204,8 +206,10 @@ pub fn support(section: &str, key: &str) -> Support {
 
 /// The keys of `[Service]`: what the service is, how it lives, and how its processes are executed.
 static SERVICE: &[Setting] = &{
-    const COUNT: usize = service::SETTINGS.len() + life::SETTINGS.len() + execution::SETTINGS.len();
-    const ALL: [Setting; COUNT] = joined(&[service::SETTINGS, life::SETTINGS, &execution::SETTINGS]);
+    const COUNT: usize =
+        service::SETTINGS.len() + life::SETTINGS.len() + filters::SETTINGS.len() + execution::SETTINGS.len();
+    const ALL: [Setting; COUNT] =
+        joined(&[service::SETTINGS, life::SETTINGS, filters::SETTINGS, &execution::SETTINGS]);
     ALL
 };
 

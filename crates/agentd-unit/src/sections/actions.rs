@@ -9,6 +9,8 @@ use crate::words::Words;
 pub struct SystemWide {
     /// `SourcePath`: the file that this one was generated from.
     pub source_path: Option<PathBuf>,
+    /// `RequiresMountsFor`: paths that are to be mounted before it starts.
+    pub requires_mounts_for: Vec<PathBuf>,
     /// `AllowIsolate`: `agentctl isolate` may be asked for it.
     pub allow_isolate: bool,
     /// `IgnoreOnIsolate`: an isolate of another unit leaves it alone; `None`: as its type has it.

@@ -1,10 +1,12 @@
 //! What `[Service]` says about starts, ends and restarts beyond the first keys, systemd.service(5): one field a key.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::exec::ExecCommand;
 use crate::name::UnitName;
+use crate::signal::Signal;
 use crate::words::Words;
 
 /// The finer rules of a service's life.
@@ -34,6 +36,22 @@ pub struct Life {
     pub root_start_only: bool,
     /// `NonBlocking`: `O_NONBLOCK` on the descriptors that are handed over.
     pub non_blocking: bool,
+    /// `PIDFile`: where a daemon that goes into the background writes the number of its main process.
+    pub pid_file: Option<PathBuf>,
+    /// `GuessMainPID`: without one, guess which of its processes is the main one.
+    pub guess_main_pid: Option<bool>,
+    /// `FileDescriptorStoreMax`: so many descriptors are kept for it over restarts.
+    pub descriptor_store_max: u32,
+    /// `SendSIGHUP`: the stop sends SIGHUP too, behind its signal.
+    pub send_sighup: bool,
+    /// `SendSIGKILL`: `None`: what is left after `TimeoutStopSec` is killed.
+    pub send_sigkill: Option<bool>,
+    /// `RestartKillSignal`: what a restart sends; `None`: as a stop.
+    pub restart_kill_signal: Option<Signal>,
+    /// `FinalKillSignal`: what ends what is left; `None`: SIGKILL.
+    pub final_kill_signal: Option<Signal>,
+    /// `WatchdogSignal`: what a missed watchdog sends; `None`: SIGABRT.
+    pub watchdog_signal: Option<Signal>,
     /// `Sockets`: the sockets whose descriptors it gets, besides the one of its name.
     pub sockets: BTreeSet<UnitName>,
 }

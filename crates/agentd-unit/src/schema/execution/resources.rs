@@ -3,9 +3,10 @@
 use super::super::slot::{names, put};
 use super::super::{Setting, Slot};
 use super::{list, scalar};
+use crate::assignment::Raw;
 use crate::schema::apply::{resets, set};
 use crate::sections::{MemoryLimit, OomPolicy};
-use crate::values::{Refused, limit, numbers};
+use crate::values::{Refused, boolean, limit, numbers};
 
 /// The keys.
 pub(super) const SETTINGS: &[Setting] = &[
@@ -76,7 +77,14 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "Delegate",
-        Slot::Bool(|d| &mut d.service.resources.delegate),
+        Slot::Own("boolean, or controllers", |value, d, cx| {
+            let delegate = match &value.raw {
+                Raw::Bool(yes) => Some(*yes),
+                Raw::Text(text) if text.trim().is_empty() => Some(false),
+                _ => scalar(value, cx, "true, false or controllers", delegate),
+            };
+            set(&mut d.service.resources.delegate, delegate);
+        }),
         "Its user may make cgroups of its own below the service's; default no.",
     ),
 ];
@@ -94,4 +102,13 @@ fn or_zero(text: &str) -> Result<MemoryLimit, Refused> {
 
 fn weight(text: &str) -> Result<u64, Refused> {
     numbers::between(text, 1, 10_000).map(|number| u64::from(number.unsigned_abs()))
+}
+
+/// Yes or no; naming controllers is a yes, since all that there are come along.
+fn delegate(text: &str) -> Result<bool, Refused> {
+    const CONTROLLERS: [&str; 8] = ["cpu", "cpuacct", "cpuset", "io", "blkio", "memory", "devices", "pids"];
+    match boolean::parse(text) {
+        Err(_) if text.split_ascii_whitespace().all(|word| CONTROLLERS.contains(&word)) => Ok(true),
+        result => result,
+    }
 }
