@@ -190,6 +190,7 @@ impl Reader<'_> {
         schema::apply(setting, &value, &mut self.draft, &mut cx);
         let key = format!("[{}] {}", section.as_str(), setting.key);
         let ApplyContext { refused, warned, reset, .. } = cx;
+        let is_wrong = !refused.is_empty();
         for (span, refused) in refused {
             let message = format!("{key}: {}", refused.why);
             self.tell(Diagnostic::error(source, span, message).with_help(refused.help));
@@ -198,8 +199,9 @@ impl Reader<'_> {
             let message = format!("{key}: {}", warned.why);
             self.tell(Diagnostic::warning(source, span, message).with_help(warned.help));
         }
-        // Of a unit that cannot start at all it is said once.
-        if let Some(later) = setting.later.filter(|_| !reset && self.name.unit_type().can_start()) {
+        // Of a unit that cannot start at all it is said once, and a wrong value has none anyway.
+        let is_quiet = reset || is_wrong || !self.name.unit_type().can_start();
+        if let Some(later) = setting.later.filter(|_| !is_quiet) {
             let message = format!("{key}: is checked but has no effect yet: {later}");
             self.tell(Diagnostic::warning(source, assignment.key.span.clone(), message));
         }
