@@ -67,6 +67,14 @@ pub(crate) enum Verb {
     Reload(Jobs),
     /// Reload units, or restart those that cannot reload
     ReloadOrRestart(Jobs),
+    /// Start a unit and stop all that it does not need
+    Isolate(OneUnit),
+    /// Isolate default.target
+    Default,
+    /// Isolate rescue.target
+    Rescue,
+    /// Isolate emergency.target
+    Emergency,
     /// Send a signal to the processes of units
     Kill(Kill),
     /// Show how units, or the manager, are doing
@@ -126,6 +134,8 @@ pub(crate) enum Verb {
     IsActive(Units),
     /// Succeed if one of the units has failed
     IsFailed(Units),
+    /// Succeed if the manager is up and no unit has failed
+    IsSystemRunning,
     /// Forget failures and start limits; of all units if none is named
     ResetFailed(OptionalUnits),
     /// Stop everything and switch the machine off
@@ -176,6 +186,20 @@ pub(crate) struct Units {
     /// Unit names; a name without a type is a service
     #[arg(required = true, value_name = "UNIT", value_parser = unit)]
     pub(crate) units: Vec<UnitName>,
+}
+
+/// A unit to act on.
+#[derive(Debug, Args)]
+pub(crate) struct OneUnit {
+    /// Unit name; a name without a type is a target
+    #[arg(value_name = "UNIT", value_parser = target)]
+    pub(crate) unit: UnitName,
+}
+
+/// A name without a type is a target, as systemctl has it for what is isolated.
+fn target(text: &str) -> Result<UnitName, String> {
+    let name = if text.contains('.') { text.to_owned() } else { format!("{text}.target") };
+    UnitName::parse(&name).map_err(|error| error.to_string())
 }
 
 /// Units, or all.

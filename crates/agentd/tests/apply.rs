@@ -144,3 +144,30 @@ fn a_change_on_disk_shows_until_it_is_in_force() {
     assert_eq!(marks(&manager), ["yes", "no"]);
     assert_eq!(manager.ctl(&["diff", "nothing"]).status.code(), Some(4));
 }
+
+#[test]
+fn isolate_stops_what_its_target_does_not_need_and_nothing_may_be_isolated_that_is_not_made_for_it() {
+    let mut manager = start("isolate", &["web", "db"]);
+    let target = "[Unit]\nAllowIsolate = true\nRequires = [\"db.service\"]\n";
+    write(&unit(&manager, "small.target"), target);
+    write(&unit(&manager, "plain.target"), "[Unit]\nRequires = [\"db.service\"]\n");
+    manager.ok(&["daemon-reload"]);
+    let refused = manager.ctl(&["isolate", "plain"]);
+    assert!(
+        refused.status.code() == Some(3) && text(&refused).contains("AllowIsolate"),
+        "{}",
+        text(&refused)
+    );
+    let refused = manager.ctl(&["start", "--job-mode=isolate", "web"]);
+    assert_eq!(refused.status.code(), Some(3));
+    assert_eq!(manager.property("web", "ActiveState"), "active");
+
+    let pid = manager.main_pid("db");
+    assert_eq!(manager.ok(&["is-system-running"]), "running\n");
+    manager.ok(&["isolate", "small"]);
+    manager.until_property("web", "ActiveState", "inactive");
+    assert_eq!(manager.main_pid("db"), pid, "what it needs goes on");
+    manager.ok(&["default"]);
+    assert_eq!(manager.property("web", "ActiveState"), "active");
+    assert_eq!(manager.ctl(&["rescue"]).status.code(), Some(5), "this manager has no rescue.target");
+}

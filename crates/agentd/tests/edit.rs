@@ -198,3 +198,29 @@ fn an_imported_unit_runs_as_the_one_it_came_from() {
     let output = ctl(&manager, &["import", "-o", "json"]).arg(&bad).output().unwrap();
     assert!(text(&output).contains("\"Notes\": [\n"), "{}", text(&output));
 }
+
+#[test]
+fn in_enforce_an_edit_is_refused_until_it_is_signed() {
+    let setup = Setup::new("edit-enforce").tiers().args(&["--trust", "enforce"]);
+    let file = setup.file("config/agentd/units/web.service.toml", WEB);
+    let key = setup.path("keys/me.key");
+    let ran = |command: &mut Command| assert!(command.output().unwrap().status.success(), "{command:?}");
+    ran(Command::new(agentctl()).args(["key", "generate", "me", "--out"]).arg(setup.path("keys")));
+    ran(Command::new(agentctl()).arg("sign").arg("--key").arg(&key).arg(&file));
+    let mut manager = setup.start();
+    manager.until_property("web", "ActiveState", "active");
+    let pid = manager.main_pid("web");
+    let output = with_stdin(&manager, &["edit", "--stdin", "web"], "[Service]\nMemoryMax = \"64M\"\n");
+    assert!(
+        output.status.success() && text(&output).contains("agentctl sign --key FILE"),
+        "{}",
+        text(&output)
+    );
+    assert_eq!(manager.main_pid("web"), pid, "what runs was signed, and runs on");
+    let refused = manager.ctl(&["restart", "web"]);
+    assert!(!refused.status.success(), "{}", text(&refused));
+    ran(Command::new(agentctl()).arg("sign").arg("--key").arg(&key).arg(&file));
+    manager.ok(&["daemon-reload"]);
+    manager.ok(&["restart", "web"]);
+    assert_eq!(manager.property("web", "MemoryMax"), (64 << 20).to_string());
+}

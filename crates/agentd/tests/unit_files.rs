@@ -213,3 +213,34 @@ fn in_enforce_a_marker_starts_what_is_signed_and_nothing_else() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused).contains("trust: "), "{}", text(&refused));
 }
+
+#[test]
+fn changes_that_come_all_at_once_are_each_in_force_when_they_are_answered() {
+    let setup = setup("at-once");
+    for unit in 0..6 {
+        self::unit(&setup, &format!("u{unit}.service"), &format!("{SLEEP}{INSTALL}Enabled = false\n"));
+    }
+    let manager = setup.start();
+    let runtime = manager.path("run");
+    let ctl = |line: &str| {
+        let mut command = Command::new(agentctl());
+        command.arg("--runtime-dir").arg(&runtime).args(line.split_whitespace());
+        let output = command.output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    std::thread::scope(|scope| {
+        for unit in 0..6 {
+            let (ctl, name) = (&ctl, format!("u{unit}"));
+            scope.spawn(move || {
+                for _ in 0..3 {
+                    assert_eq!(ctl(&format!("enable -q {name}")).0, 0, "{name}");
+                    // What another loading has seen before must not come back.
+                    assert_eq!(ctl(&format!("is-enabled {name}")), (0, "enabled".to_owned()), "{name}");
+                    assert_eq!(ctl(&format!("disable -q {name}")).0, 0, "{name}");
+                    assert_eq!(ctl(&format!("is-enabled {name}")), (1, "disabled".to_owned()), "{name}");
+                }
+            });
+        }
+        scope.spawn(|| (0..6).for_each(|_| assert_eq!(ctl("daemon-reload -q").0, 0)));
+    });
+}

@@ -60,6 +60,13 @@ pub(crate) fn reload_or_restart(context: &Context, jobs: &Jobs, out: &mut impl W
     run::<method::ReloadOrRestartUnit>(context, "reload or restart", jobs, out)
 }
 
+/// `agentctl isolate UNIT`, `default`, `rescue`, `emergency`.
+pub(crate) fn isolate(context: &Context, unit: &str, out: &mut impl Write) -> Outcome {
+    let unit = UnitName::parse(unit).map_err(|error| Failure::Usage(error.to_string()))?;
+    let jobs = Jobs { units: vec![unit], job_mode: JobMode::Isolate };
+    run::<method::StartUnit>(context, "isolate", &jobs, out)
+}
+
 fn run<M>(context: &Context, verb: &str, jobs: &Jobs, out: &mut impl Write) -> Outcome
 where
     M: Method<Parameters = JobRequest, Reply = JobReply>,

@@ -40,6 +40,17 @@ pub(crate) fn overview(context: &Context, out: &mut impl Write) -> Outcome {
     Ok(Exit::Done)
 }
 
+/// `agentctl is-system-running`: a word, and 0 only for `running`.
+pub(crate) fn is_system_running(context: &Context, out: &mut impl Write) -> Outcome {
+    let status = context.connect()?.call::<method::GetStatus>(&Empty {}, Some(ANSWER))?;
+    if context.is_json() {
+        json(&serde_json::json!({ "SystemState": status.system_state }), out)?;
+    } else if !context.quiet {
+        writeln!(out, "{}", status.system_state)?;
+    }
+    Ok(if status.system_state == SystemState::Running { Exit::Done } else { Exit::Failed })
+}
+
 fn failed(client: &mut Client) -> Result<Vec<UnitSummary>, ClientError> {
     let request = ListUnitsRequest {
         states: vec![ActiveState::Failed.to_string()],

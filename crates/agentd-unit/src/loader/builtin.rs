@@ -36,6 +36,8 @@ fn target(name: UnitName, description: &str) -> Unit {
     let mut unit = Unit::not_found(name);
     unit.load = LoadState::Loaded;
     unit.unit.description = Some(description.to_owned());
+    unit.unit.system.allow_isolate =
+        matches!(unit.name.as_str(), "default.target" | "multi-user.target" | "basic.target");
     unit
 }
 

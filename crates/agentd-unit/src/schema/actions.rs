@@ -24,11 +24,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Paths that are to be mounted before it starts.",
         "agentd mounts nothing yet: the machine's own set-up does, before it",
     ),
-    Setting::typed(
+    Setting::new(
         "AllowIsolate",
         Slot::Bool(|d| &mut d.unit.system.allow_isolate),
         "agentctl isolate may be asked for it; default no.",
-        ENGINE,
     ),
     Setting::typed(
         "IgnoreOnIsolate",
