@@ -6,7 +6,7 @@
 //! # Invariants
 //! - A state other than `Dead`, `Failed` and `AutoRestart` has a run.
 //! - The run ends, and the state with it, only when its processes are gone and its cgroup is empty (but for
-//!   `KillMode=process` and `none`, whose leftovers are killed before the next run begins).
+//!   `KillMode=process` and `none` and `SendSIGKILL=no`, whose leftovers are killed before the next run begins).
 //! - Every state that waits has a deadline, or waits for what the unit file lets run without end.
 
 mod end;

@@ -79,6 +79,18 @@ fn nowhere_to_be_seen(manager: &mut Manager) {
     }
     manager.collect();
     seen.push(manager.log.join("\n"));
+    // The unit file itself is for those who may act here.
+    let cat = std::process::Command::new("setpriv")
+        .args(["--reuid=64123", "--regid=64123", "--clear-groups"])
+        .arg(common::agentctl())
+        .arg("--runtime-dir")
+        .arg(manager.path("run"))
+        .args(["cat", "secret"])
+        .output()
+        .unwrap();
+    assert!(text(&cat).contains("holds a secret"), "{}", text(&cat));
+    seen.push(text(&cat));
+    assert!(manager.ok(&["cat", "secret"]).contains(SET), "root reads the file");
     assert!(seen.iter().all(|text| !text.contains("s3cr3t")), "{}", seen.join("\n"));
 }
 

@@ -91,7 +91,8 @@ pub(super) fn hung(facts: &mut Facts, out: &mut Out<'_>) -> S {
     say(facts, Level::Error, out, format_args!("Watchdog timeout!"));
     facts.worsen(R::Watchdog);
     if let Some(main) = facts.run.as_ref().and_then(|run| run.main) {
-        facts.kill(KillTarget::Process(main.id), Signal::ABRT, out);
+        let signal = facts.section().and_then(|service| service.life.watchdog_signal).unwrap_or(Signal::ABRT);
+        facts.kill(KillTarget::Process(main.id), signal, out);
         let abort = facts.section().and_then(|service| service.life.timeout_abort);
         let until = if abort.is_some() { facts.until(abort, out) } else { patience(facts, out) };
         return S::StopWatchdog { until };
@@ -113,11 +114,11 @@ pub(super) fn signal(facts: &mut Facts, out: &mut Out<'_>) -> S {
 fn terminate(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
     let Some((main, control, signal)) = targets(facts) else { return settle(facts, out) };
     match facts.kill_mode() {
-        KillMode::ControlGroup => facts.kill(KillTarget::All, signal, out),
+        KillMode::ControlGroup => ask(KillTarget::All, signal, facts, out),
         KillMode::Mixed if main.or(control).is_none() => return kill(phase, facts, out),
         KillMode::Mixed | KillMode::Process => {
             for process in main.into_iter().chain(control) {
-                facts.kill(process, signal, out);
+                ask(process, signal, facts, out);
             }
         }
         KillMode::None => {}
@@ -129,6 +130,14 @@ fn terminate(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
     if facts.is_gone() { gone(phase, facts, out) } else { state }
 }
 
+/// KillSignal, and the SIGHUP after it for those that act on nothing else.
+fn ask(target: KillTarget, signal: Signal, facts: &Facts, out: &mut Out<'_>) {
+    facts.kill(target, signal, out);
+    if signal != Signal::HUP && facts.section().is_some_and(|service| service.life.send_sighup) {
+        facts.kill(target, Signal::HUP, out);
+    }
+}
+
 fn targets(facts: &Facts) -> Option<(Option<KillTarget>, Option<KillTarget>, Signal)> {
     let run = facts.run.as_ref()?;
     let target = |process: Option<super::facts::Process>| process.map(|p| KillTarget::Process(p.id));
@@ -137,6 +146,11 @@ fn targets(facts: &Facts) -> Option<(Option<KillTarget>, Option<KillTarget>, Sig
 
 /// Kills what KillMode says to kill.
 fn kill(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    let forced = facts.run.as_ref().is_some_and(|run| run.forced);
+    if !forced && facts.section().is_some_and(|service| service.life.send_sigkill == Some(false)) {
+        say(facts, Level::Warning, out, format_args!("Leaving what is left, as SendSIGKILL says."));
+        return gone(phase, facts, out);
+    }
     kill_now(facts, out);
     let state = phase.sigkill(patience(facts, out));
     if facts.is_gone() { gone(phase, facts, out) } else { state }
@@ -144,7 +158,13 @@ fn kill(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
 
 fn kill_now(facts: &mut Facts, out: &mut Out<'_>) {
     let Some(run) = &facts.run else { return };
+    let service = facts.section().filter(|_| !run.forced);
+    let signal = service.and_then(|service| service.life.final_kill_signal).unwrap_or(Signal::KILL);
     match facts.kill_mode() {
+        _ if facts.must_be_empty() && signal != Signal::KILL => {
+            facts.kill(KillTarget::All, signal, out);
+            facts.await_empty(out);
+        }
         _ if facts.must_be_empty() => {
             out.push(Effect::KillAll { run: run.id });
             facts.await_empty(out);
@@ -152,7 +172,7 @@ fn kill_now(facts: &mut Facts, out: &mut Out<'_>) {
         KillMode::ControlGroup | KillMode::Mixed | KillMode::Process | KillMode::None => {
             let main = run.main.filter(|_| facts.kill_mode() == KillMode::Process);
             for process in main.into_iter().chain(run.control) {
-                facts.kill(KillTarget::Process(process.id), Signal::KILL, out);
+                facts.kill(KillTarget::Process(process.id), signal, out);
             }
         }
     }

@@ -107,17 +107,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         "How many descriptors are kept for it over restarts; default 0.",
         "the store of descriptors comes with a later version",
     ),
-    Setting::typed(
+    Setting::new(
         "SendSIGHUP",
         Slot::Bool(|d| &mut d.service.life.send_sighup),
         "The stop sends SIGHUP too, behind its signal; default no.",
-        ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
         "SendSIGKILL",
         Slot::MaybeBool(|d| &mut d.service.life.send_sigkill),
         "What is left after TimeoutStopSec is killed; default yes.",
-        ENGINE,
     ),
     Setting::typed(
         "RestartKillSignal",
@@ -128,23 +126,21 @@ pub(super) const SETTINGS: &[Setting] = &[
         "What a restart sends; default as a stop.",
         ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
         "FinalKillSignal",
         Slot::Own("signal", |value, d, cx| {
             let signal = cx.parse(value, "a signal", signal);
             set(&mut d.service.life.final_kill_signal, signal.map(Some));
         }),
         "What ends what is left after TimeoutStopSec; default SIGKILL.",
-        ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
         "WatchdogSignal",
         Slot::Own("signal", |value, d, cx| {
             let signal = cx.parse(value, "a signal", signal);
             set(&mut d.service.life.watchdog_signal, signal.map(Some));
         }),
         "What a missed watchdog sends; default SIGABRT.",
-        ENGINE,
     ),
     Setting::typed(
         "Sockets",

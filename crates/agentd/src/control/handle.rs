@@ -14,7 +14,8 @@ use agentd_protocol::manager::{
 use agentd_protocol::unit::{GetReply, UnitRequest};
 use agentd_protocol::unit_files::UnitFilesRequest;
 use agentd_protocol::{CallError, Request, text};
-use agentd_unit::{LoadState, Signal, UnitName};
+use agentd_unit::sections::{Credential, CredentialSource};
+use agentd_unit::{LoadState, Signal, Unit, UnitName};
 
 use super::{Answer, Inbound, access, continued, last, view};
 use crate::perform::unit_files::Wish;
@@ -124,6 +125,10 @@ fn read(inbound: Inbound, manager: &Manager, world: &mut World) {
             Ok(unit) if !request.running && access::is_owner(&inbound.peer, world.owner) => {
                 world.errands.push(Errand::Files(unit.unit.name.clone(), inbound.more, answer.clone()));
                 true
+            }
+            Ok(unit) if has_secret(&unit.unit) && !access::is_owner(&inbound.peer, world.owner) => {
+                let message = "its file holds a secret (SetCredential), which only root and the group 'agentd' may read";
+                answer.result::<Empty>(Err(CallError::NotPermitted { message: message.into() }))
             }
             Ok(unit) => super::files::send(&unit.unit, inbound.more, answer),
             Err(error) => answer.result::<Empty>(Err(error)),
@@ -314,4 +319,10 @@ fn shutdown(request: &ShutdownRequest, world: &World) -> Result<(), CallError> {
         request.kind.as_str()
     );
     Err(CallError::NotApplicable { unit: String::new(), message })
+}
+
+/// Whether the unit's own file has a secret in it.
+fn has_secret(unit: &Unit) -> bool {
+    let text = |credential: &Credential| matches!(credential.source, CredentialSource::Text(_));
+    unit.as_service().is_some_and(|body| body.service.credentials.iter().any(text))
 }
