@@ -380,6 +380,20 @@ impl Default for ServiceSection {
 }
 
 impl ServiceSection {
+    /// The files that `LoadCredential` names by their paths: those that must be there, or those that `SetCredential`
+    /// stands in for.
+    pub fn credential_files(&self, replaceable: bool) -> impl Iterator<Item = PathBuf> + '_ {
+        let is_set = |id: &str| {
+            let text = |c: &Credential| c.id == id && matches!(c.source, CredentialSource::Text(_));
+            self.credentials.iter().any(text)
+        };
+        let file = move |credential: &Credential| match &credential.source {
+            CredentialSource::File(path) if is_set(&credential.id) == replaceable => Some(path.clone()),
+            CredentialSource::File(_) | CredentialSource::Store(_) | CredentialSource::Text(_) => None,
+        };
+        self.credentials.iter().filter_map(file)
+    }
+
     /// The commands of one list.
     #[must_use]
     pub fn commands(&self, kind: ExecKind) -> &[ExecCommand] {

@@ -185,6 +185,7 @@ impl Unit {
         }
         let environment = body.service.execution.environment_files.iter();
         files.extend(environment.filter(|file| !file.optional).map(|file| file.path.clone()));
+        files.extend(body.service.credential_files(false));
         files.sort();
         files.dedup();
         files
@@ -195,7 +196,8 @@ impl Unit {
     pub fn optional_signed_files(&self) -> Vec<PathBuf> {
         let environment = self.as_service().map(|body| &body.service.execution.environment_files);
         let optional = environment.into_iter().flatten().filter(|file| file.optional);
-        optional.map(|file| file.path.clone()).collect()
+        let secrets = self.as_service().into_iter().flat_map(|body| body.service.credential_files(true));
+        optional.map(|file| file.path.clone()).chain(secrets).collect()
     }
 }
 

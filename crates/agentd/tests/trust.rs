@@ -20,6 +20,7 @@ fn signed(name: &str, spoil: impl FnOnce(&Setup)) -> Manager {
     let script = setup.file("script.sh", "#!/bin/sh\nexec sleep 1000\n");
     let module = setup.file("module.py", "def start(stop):\n    stop.wait()\n");
     let settings = setup.file("settings", "LEVEL=3\n");
+    let secret = setup.file("secret", "xyzzy");
     let install = "[Install]\nWantedBy = [\"multi-user.target\"]\n";
     setup.unit(
         "binary.service",
@@ -28,9 +29,10 @@ fn signed(name: &str, spoil: impl FnOnce(&Setup)) -> Manager {
     setup.unit(
         "script.service",
         &format!(
-            "[Service]\nExecStart = [{:?}]\nEnvironmentFile = [{:?}]\n{install}",
+            "[Service]\nExecStart = [{:?}]\nEnvironmentFile = [{:?}]\nLoadCredential = [\"token:{}\"]\n{install}",
             script.display().to_string(),
-            settings.display().to_string()
+            settings.display().to_string(),
+            secret.display()
         ),
     );
     setup.unit(
@@ -84,6 +86,7 @@ fn one_changed_byte_stops_that_unit_and_only_it() {
         ("script.sh", "script"),
         ("module.py", "module"),
         ("settings", "script"),
+        ("secret", "script"),
     ] {
         let name = format!("byte-{}", file.replace(['/', '.'], "-"));
         let mut manager = signed(&name, |setup| append(&setup.path(file), b"\n"));

@@ -139,6 +139,13 @@ fn key_of(unit: &Unit, path: &Path) -> &'static str {
     if environment.is_some_and(|files| files.iter().any(|file| file.path == path)) {
         return "EnvironmentFile";
     }
+    let mut secrets = body.into_iter().flat_map(|body| {
+        let service = &body.service;
+        service.credential_files(false).chain(service.credential_files(true))
+    });
+    if secrets.any(|secret| secret == path) {
+        return "LoadCredential";
+    }
     let agent = body.and_then(|body| body.agent.as_ref());
     if agent.is_some_and(|agent| agent.pin.iter().any(|pin| pin == path)) { "Pin" } else { "Module" }
 }

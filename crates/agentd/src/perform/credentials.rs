@@ -33,18 +33,22 @@ pub fn folder(runtime: &Path, unit: &UnitName) -> PathBuf {
     runtime.join("credentials").join(unit.as_str())
 }
 
+/// Whether a file that a unit names may be read as a secret: it must be what was signed.
+pub type Admit<'a> = &'a dyn Fn(&Path, &[u8]) -> Result<(), SpawnFailure>;
+
 /// Makes the folder of a run's secrets.
 ///
 /// # Errors
-/// A secret that is not there, or cannot be kept; the message names it and never its text.
+/// A secret that is not there, was not signed as it is, or cannot be kept; the message names it and never its text.
 pub fn make(
     runtime: &Path,
     unit: &UnitName,
     credentials: &[Credential],
     owner: Option<&Identity>,
+    admit: Admit<'_>,
 ) -> Result<PathBuf, SpawnFailure> {
     let folder = folder(runtime, unit);
-    let secrets = collect(credentials).map_err(|text| step(EXIT_CREDENTIALS, text))?;
+    let secrets = collect(credentials, admit)?;
     let keep = || -> io::Result<()> {
         discard(&folder)?;
         fs::DirBuilder::new().recursive(true).mode(0o755).create(runtime.join("credentials"))?;
@@ -70,8 +74,13 @@ pub fn make(
     Ok(folder)
 }
 
-/// Each secret by its name: what is loaded counts, else what the unit file says.
-fn collect(credentials: &[Credential]) -> Result<Vec<(&str, Vec<u8>)>, String> {
+/// Each secret by its name: what is loaded counts, else what the unit file says. What is in a store is the machine's
+/// own and no part of the unit, so nobody has signed it.
+fn collect<'a>(
+    credentials: &'a [Credential],
+    admit: Admit<'_>,
+) -> Result<Vec<(&'a str, Vec<u8>)>, SpawnFailure> {
+    let failed = |text: String| step(EXIT_CREDENTIALS, text);
     let mut found: Vec<(&str, Vec<u8>)> = Vec::new();
     let mut left = MAX_BYTES;
     for credential in credentials {
@@ -82,17 +91,27 @@ fn collect(credentials: &[Credential]) -> Result<Vec<(&str, Vec<u8>)>, String> {
             CredentialSource::Text(secret) => secret.0.clone().into_bytes(),
             CredentialSource::File(path) => match read(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && has_text => continue,
-                result => result
-                    .map_err(|e| format!("LoadCredential={id}: {} cannot be read: {e}", path.display()))?,
+                Err(e) => {
+                    return Err(failed(format!(
+                        "LoadCredential={id}: {} cannot be read: {e}",
+                        path.display()
+                    )));
+                }
+                Ok(secret) => {
+                    admit(path, &secret)?;
+                    secret
+                }
             },
             CredentialSource::Store(name) => match stored(name) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && has_text => continue,
-                result => result.map_err(|e| format!("LoadCredential={id}: no store has {name}: {e}"))?,
+                result => {
+                    result.map_err(|e| failed(format!("LoadCredential={id}: no store has {name}: {e}")))?
+                }
             },
         };
-        left = left
-            .checked_sub(secret.len() as u64)
-            .ok_or_else(|| format!("LoadCredential={id}: the secrets are longer than a mebibyte together"))?;
+        left = left.checked_sub(secret.len() as u64).ok_or_else(|| {
+            failed(format!("LoadCredential={id}: the secrets are longer than a mebibyte together"))
+        })?;
         match found.iter_mut().find(|(known, _)| *known == id) {
             Some(_) if matches!(credential.source, CredentialSource::Text(_)) => {}
             Some((_, known)) => *known = secret,

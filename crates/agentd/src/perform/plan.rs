@@ -224,7 +224,10 @@ fn keep_credentials(
     {
         // Entered first, so that what was made goes with the run even if not all could be.
         run.credentials = Some(credentials::folder(runtime, &spawn.unit.name));
-        credentials::make(runtime, &spawn.unit.name, &service.credentials, owner)?;
+        let trust = &world.trust;
+        let admit =
+            |path: &Path, secret: &[u8]| trust.admit_bytes(&spawn.unit, path, secret).map_err(refused);
+        credentials::make(runtime, &spawn.unit.name, &service.credentials, owner, &admit)?;
     }
     Ok(())
 }
