@@ -133,17 +133,7 @@ impl Reader<'_> {
             return self.header(content, logical.pieces.range(&whole));
         }
         let Some((before, after)) = content.split_once('=') else {
-            let help = match content.split_once(':') {
-                Some((key, value)) if !key.trim().contains(' ') => {
-                    format!("write {}={}", key.trim(), value.trim())
-                }
-                _ => "write KEY=VALUE; a comment begins with #, a line that goes on ends with \\".to_owned(),
-            };
-            return self.refuse(
-                logical.pieces.range(&whole),
-                format!("there is no '=' in {}", quote(content)),
-                help,
-            );
+            return self.no_equal_sign(content, logical.pieces.range(&whole));
         };
         let key = before.trim_end_matches(BLANK);
         let key = Name {
@@ -159,14 +149,7 @@ impl Reader<'_> {
         let section = match &self.section {
             Where::In(section) => Some(section.clone()),
             Where::Broken => None,
-            Where::Nowhere => {
-                let help = crate::schema::home_of(&key.text).map_or_else(
-                    || "write it below a section such as [Unit]".to_owned(),
-                    |home| format!("it belongs to [{home}]"),
-                );
-                let message = format!("{} stands outside of any section", quote(&key.text));
-                return self.refuse(key.span, message, help);
-            }
+            Where::Nowhere => return self.outside(key),
         };
         let value = Value {
             raw: Raw::Text(text[value.clone()].to_owned()),
@@ -174,6 +157,24 @@ impl Reader<'_> {
             line: Some(logical.pieces.part(&value)),
         };
         self.items.push(Item::Assignment { section, key, value });
+    }
+
+    fn no_equal_sign(&mut self, content: &str, place: Range<usize>) {
+        let help = match content.split_once(':') {
+            Some((key, value)) if !key.trim().contains(' ') => {
+                format!("write {}={}", key.trim(), value.trim())
+            }
+            _ => "write KEY=VALUE; a comment begins with #, a line that goes on ends with \\".to_owned(),
+        };
+        self.refuse(place, format!("there is no '=' in {}", quote(content)), help);
+    }
+
+    fn outside(&mut self, key: Name) {
+        let home = crate::schema::home_of(&key.text);
+        let help = home.map_or("write it below a section such as [Unit]".to_owned(), |home| {
+            format!("it belongs to [{home}]")
+        });
+        self.refuse(key.span, format!("{} stands outside of any section", quote(&key.text)), help);
     }
 
     /// Whether there is nothing in the line that no value can hold and no editor shows.
