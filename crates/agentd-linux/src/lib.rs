@@ -11,6 +11,7 @@ pub mod kmsg;
 pub mod lock;
 pub mod machine;
 pub mod memfd;
+pub mod memory;
 pub mod mount;
 pub mod notify;
 pub mod open;
@@ -19,6 +20,7 @@ pub mod reap;
 pub mod rlimit;
 pub mod seccomp;
 pub mod signal;
+pub mod small;
 pub mod socket;
 pub mod spawn;
 #[cfg(test)]

@@ -57,6 +57,9 @@ impl Daemon {
                 self.last_answers().await;
                 return (kind, self.world);
             }
+            if std::mem::take(&mut self.world.tidy) {
+                agentd_linux::memory::trim();
+            }
             self.sources.arm(self.manager.deadlines());
             let woken = self.wait().await;
             self.take_in(woken);

@@ -7,6 +7,7 @@ use agentd::boot;
 use agentd::options::{self, Invocation, USAGE};
 
 fn main() -> ExitCode {
+    agentd_linux::memory::keep_little();
     // Before all else: a stop that is asked for while we start is kept for the loop (and PID 1 has no default action).
     if let Err(error) = boot::hold_signals() {
         eprintln!("agentd: signals cannot be blocked: {error}");

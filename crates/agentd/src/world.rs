@@ -88,6 +88,8 @@ pub struct World {
     pub booted: bool,
     /// Orphans that were adopted and reaped.
     pub orphans: u64,
+    /// Much work is done, so that memory can go back once the events of it are handled.
+    pub tidy: bool,
     /// Children that were left for the next turn.
     pub children_left: bool,
     /// The control socket is to be made anew.

@@ -26,6 +26,14 @@ const UNSHARE: &[&str] = &[
 
 const SLOW_TO_STOP: &str = "[Service]\nExecStart = [\"/bin/sh\", \"-c\", \"trap 'sleep 0.3; echo stopped > $${MARK}; exit 0' TERM; echo up > $${MARK}.up; while :; do sleep 0.05; done\"]\n[Install]\nWantedBy = [\"multi-user.target\"]\n";
 
+/// The containers have no cgroups of their own, and an init ends what it finds in those that it takes over: so there is
+/// one at a time, for as long as this is held.
+fn alone() -> fs::File {
+    let file = fs::File::create(std::env::temp_dir().join("agentd-test-container.lock")).unwrap();
+    file.lock().unwrap();
+    file
+}
+
 fn container(name: &str) -> (Manager, std::path::PathBuf) {
     let setup = Setup::new(name).wrapper(UNSHARE);
     let mark = setup.path("mark");
@@ -45,6 +53,7 @@ fn init_of(manager: &Manager) -> String {
 
 #[test]
 fn it_knows_its_place_and_its_exit_code_is_the_one_asked_for() {
+    let _alone = alone();
     let (mut manager, mark) = container("container-exit");
     manager.wait_for_log("starts as container init", "it does not know its place");
     assert_eq!(manager.property("slow", "ActiveState"), "active");
@@ -55,6 +64,7 @@ fn it_knows_its_place_and_its_exit_code_is_the_one_asked_for() {
 
 #[test]
 fn what_container_tools_send_is_an_orderly_stop() {
+    let _alone = alone();
     for signal in ["TERM", "37", "38"] {
         let (mut manager, mark) = container(&format!("container-{signal}"));
         let status = Command::new("kill").args(["-s", signal, &init_of(&manager)]).status().unwrap();
@@ -66,6 +76,7 @@ fn what_container_tools_send_is_an_orderly_stop() {
 
 #[test]
 fn poweroff_ends_the_container_and_not_the_machine() {
+    let _alone = alone();
     let (mut manager, mark) = container("container-poweroff");
     manager.ok(&["poweroff"]);
     assert_eq!(manager.wait().code(), Some(0));
@@ -74,6 +85,7 @@ fn poweroff_ends_the_container_and_not_the_machine() {
 
 #[test]
 fn orphans_are_adopted_and_reaped() {
+    let _alone = alone();
     let setup = Setup::new("container-orphans").wrapper(UNSHARE);
     setup.unit(
         "fork.service",

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::mount::unescape;
 use crate::signal::is_gone;
+use crate::small;
 
 /// How the machine mounts its cgroups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +60,7 @@ fn parse_mountinfo(text: &str) -> Option<Mount> {
 /// # Errors
 /// `/proc` cannot be read.
 pub fn of_process(pid: u32) -> io::Result<Option<String>> {
-    match fs::read_to_string(format!("/proc/{pid}/cgroup")) {
+    match small::read_path(&format!("/proc/{pid}/cgroup")) {
         Ok(text) => Ok(parse_cgroup(&text)),
         Err(e) if is_gone(&e) => Ok(None),
         Err(e) => Err(e),

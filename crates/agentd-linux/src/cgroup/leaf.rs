@@ -7,19 +7,20 @@
 //! - A process or folder that is gone in the middle of an operation is what the operation wanted.
 
 use std::collections::HashSet;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{UnlinkatFlags, fchownat, unlinkat};
 
 use super::detect;
 use super::error::CgroupError;
 use crate::pidfd::{Delivery, PidFd};
+use crate::small;
 
 /// How often the list of processes is read again, at most, for those that were born meanwhile. A tree that still
 /// grows then is for `cgroup.kill`, or the next call.
@@ -136,7 +137,7 @@ impl Leaf {
     fn kill_one_by_one(&self) -> Result<(), CgroupError> {
         // Linux 5.2. Without the freezer the rounds below have to win the race.
         let frozen = self.write("cgroup.freeze", "1").is_ok();
-        let killed = self.signal(libc::SIGKILL);
+        let killed = self.signal(&[libc::SIGKILL], |_| None);
         if frozen {
             self.thaw()?;
         }
@@ -163,12 +164,16 @@ impl Leaf {
         }
     }
 
-    /// Sends a signal to each process in it and below, each once, also to those that are born while we go. Gives
-    /// how many got it.
+    /// Sends signals, in their order, to each process in it and below, each once, also to those that are born while we
+    /// go. Gives how many got them. `known` gives the pidfd of a process, if the caller has it.
     ///
     /// # Errors
     /// A list cannot be read, or a process is not ours to signal. The others get the signal all the same.
-    pub fn signal(&self, signal: i32) -> Result<usize, CgroupError> {
+    pub fn signal<'k>(
+        &self,
+        signals: &[i32],
+        known: impl Fn(u32) -> Option<&'k PidFd>,
+    ) -> Result<usize, CgroupError> {
         let mut seen = HashSet::new();
         let mut sent = 0;
         let mut refused = None;
@@ -178,7 +183,11 @@ impl Leaf {
                 break;
             }
             for pid in born {
-                match self.signal_one(pid, signal) {
+                let sending = match known(pid) {
+                    Some(process) => send(process, signals),
+                    None => self.signal_one(pid, signals),
+                };
+                match sending {
                     Ok(Delivery::Sent) => sent += 1,
                     Ok(Delivery::Gone) => {}
                     Err(e) => refused = Some(e),
@@ -192,10 +201,10 @@ impl Leaf {
     }
 
     /// Between the list and the pidfd the number may have become another's: once held, it is asked where it lives.
-    fn signal_one(&self, pid: u32, signal: i32) -> io::Result<Delivery> {
+    fn signal_one(&self, pid: u32, signals: &[i32]) -> io::Result<Delivery> {
         let Some(process) = PidFd::open(pid)? else { return Ok(Delivery::Gone) };
         let lives_here = detect::of_process(pid)?.is_some_and(|cgroup| self.contains(&cgroup));
-        if lives_here { process.send_signal(signal) } else { Ok(Delivery::Gone) }
+        if lives_here { send(&process, signals) } else { Ok(Delivery::Gone) }
     }
 
     /// Whether a cgroup path, as `/proc/PID/cgroup` says it, is this one or below it.
@@ -235,6 +244,16 @@ impl AsFd for Leaf {
     }
 }
 
+/// The delivery of the first signal: a process may end of it before it gets the next.
+fn send(process: &PidFd, signals: &[i32]) -> io::Result<Delivery> {
+    let mut first = None;
+    for signal in signals {
+        let delivery = process.send_signal(*signal)?;
+        first.get_or_insert(delivery);
+    }
+    Ok(first.unwrap_or(Delivery::Gone))
+}
+
 /// Whether the cgroup was removed while we held it.
 fn is_gone(error: &CgroupError) -> bool {
     matches!(error.errno(), Some(libc::ENODEV | libc::ENOENT))
@@ -244,9 +263,7 @@ fn read_at(folder: BorrowedFd<'_>, path: &Path, file: &str) -> Result<String, Cg
     let fail = |e| CgroupError::access("read", &path.join(file), e);
     let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
     let fd = openat(folder, file, flags, Mode::empty()).map_err(|errno| fail(errno.into()))?;
-    let mut text = String::new();
-    std::fs::File::from(fd).read_to_string(&mut text).map_err(fail)?;
-    Ok(text)
+    small::read(std::fs::File::from(fd)).map_err(fail)
 }
 
 /// What a walk does at each folder.
@@ -275,6 +292,13 @@ fn open_child(folder: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
 /// The names of the cgroups in this one.
 fn children(folder: BorrowedFd<'_>, path: &Path) -> Result<Vec<String>, CgroupError> {
     let fail = |errno: Errno| CgroupError::access("list", path, errno.into());
+    // The kernel counts a cgroup's folders in its links, as other file systems do: most have none, and need no listing.
+    match fstat(folder) {
+        Ok(found) if found.st_nlink == 2 => return Ok(Vec::new()),
+        Ok(_) => {}
+        Err(Errno::ENOENT | Errno::ENODEV) => return Ok(Vec::new()),
+        Err(errno) => return Err(fail(errno)),
+    }
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let mut dir = match Dir::openat(folder, ".", flags, Mode::empty()) {
         Ok(dir) => dir,

@@ -279,6 +279,7 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
         first_request: None,
         booted: false,
         orphans: 0,
+        tidy: false,
         children_left: false,
         reopen_control: false,
         folder_changed: false,

@@ -1,6 +1,5 @@
 //! Who is at the other end of a connection, as the kernel noted it at connect(2).
 
-use std::fs;
 use std::io;
 
 use tokio::net::UnixStream;
@@ -22,7 +21,7 @@ pub fn identify(stream: &UnixStream) -> io::Result<Peer> {
 
 /// The `Groups` line of proc_pid_status(5).
 fn groups(pid: u32) -> Vec<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = agentd_linux::small::read_path(&format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Groups:"));
     line.into_iter().flat_map(str::split_whitespace).filter_map(|gid| gid.parse().ok()).collect()
 }

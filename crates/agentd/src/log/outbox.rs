@@ -20,6 +20,10 @@ pub(crate) const UNIT_BYTES: usize = 1 << 20;
 /// How many all units together may have.
 pub(crate) const TOTAL_BYTES: usize = 16 << 20;
 
+/// Up to this many bytes wait until [`Outbox::publish`], so that the writing thread is woken once for what belongs
+/// together.
+const HELD_BACK: usize = 64 << 10;
+
 /// How many empty buffers are kept for the next chunks.
 const SPARE_BUFFERS: usize = 4;
 
@@ -102,7 +106,9 @@ impl Outbox {
         {
             state.spare.push(buffer);
         }
-        self.fill(state);
+        if state.bytes > HELD_BACK {
+            self.fill(state);
+        }
     }
 
     /// Asks the writing thread for something.
@@ -110,6 +116,14 @@ impl Outbox {
         let mut state = self.lock();
         state.queue.push_back(Queued::Job(job));
         self.fill(&mut state);
+    }
+
+    /// Has the writing thread take up the lines that were pushed: to be called before the reading thread waits.
+    pub(crate) fn publish(&self) {
+        let mut state = self.lock();
+        if !state.queue.is_empty() {
+            self.fill(&mut state);
+        }
     }
 
     /// Wakes the writing thread, if it is not on its way already.

@@ -158,6 +158,7 @@ impl Reader {
             if woken && !self.obey() {
                 break;
             }
+            self.outbox.publish();
         }
         self.drain_all(true);
         self.outbox.end();

@@ -14,28 +14,30 @@ use crate::world::World;
 /// Sends a signal; a target that is gone is no error.
 pub fn signal(world: &World, run: InvocationId, target: KillTarget, signal: Signal, cont: bool) {
     let Some(entry) = world.runs.get(run) else { return };
-    send(run, entry, target, signal.number());
     // A stopped process acts on a signal only once it goes on.
-    if cont && signal != Signal::KILL && signal != Signal::CONT {
-        send(run, entry, target, Signal::CONT.number());
-    }
+    let cont = (cont && signal != Signal::KILL && signal != Signal::CONT).then_some(Signal::CONT.number());
+    let signals: Vec<i32> = [Some(signal.number()), cont].into_iter().flatten().collect();
+    send(run, entry, target, &signals);
 }
 
-fn send(run: InvocationId, entry: &Run, target: KillTarget, signal: i32) {
+fn send(run: InvocationId, entry: &Run, target: KillTarget, signals: &[i32]) {
     match (target, &entry.cgroup) {
         (KillTarget::Process(effect), _) => {
             if let Some(process) = entry.processes.get(&effect) {
-                through(&process.pidfd, process.pid, signal);
+                signals.iter().for_each(|signal| through(&process.pidfd, process.pid, *signal));
             }
         }
         (KillTarget::All, Some(leaf)) => {
-            if let Err(error) = leaf.signal(signal) {
-                tracing::warn!(unit = %entry.unit.name, %error, "signal {signal} did not reach every process");
+            let known = |pid| entry.processes.values().find(|p| p.pid == pid).map(|p| &p.pidfd);
+            if let Err(error) = leaf.signal(signals, known) {
+                tracing::warn!(unit = %entry.unit.name, %error, "signals {signals:?} did not reach every process");
             }
         }
         (KillTarget::All, None) => {
-            if let Err(error) = with_tree(run, entry, |tree| tree.signal(signal)) {
-                tracing::warn!(unit = %entry.unit.name, "signal {signal} did not reach every process: {error}");
+            for signal in signals {
+                if let Err(error) = with_tree(run, entry, |tree| tree.signal(*signal)) {
+                    tracing::warn!(unit = %entry.unit.name, "signal {signal} did not reach every process: {error}");
+                }
             }
         }
     }

@@ -62,7 +62,9 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
         Effect::Release { run } => world.release(run),
         Effect::Accepted { request, job } => world.replies.accepted(request, job),
         Effect::Finished { request, result, .. } => {
-            world.booted |= world.first_request == Some(request);
+            let first = world.first_request == Some(request);
+            world.booted |= first;
+            world.tidy |= first;
             world.replies.finished(request, result);
         }
         Effect::Done { request } => world.replies.done(request),

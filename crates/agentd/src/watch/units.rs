@@ -47,6 +47,7 @@ fn take_up(loaded: Loaded, world: &mut World, events: &mut VecDeque<Event>) {
     world.unit_files = loaded.files;
     world.edges = loaded.edges;
     world.loaded = loaded.set.clone();
+    world.tidy = true;
     events.push_back(Event::UnitsLoaded(loaded.set));
 }
 

@@ -1,0 +1,55 @@
+//! Short files that the kernel writes as they are read: below `/proc` and in cgroups.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+/// More than nearly all of them have.
+const BUFFER_BYTES: usize = 4096;
+
+/// The whole text. The size is not asked for, as such files say 0; so the standard library would begin with a few bytes
+/// and read five times where twice is enough.
+///
+/// # Errors
+/// Those of read(2); what is not UTF-8 is [`io::ErrorKind::InvalidData`].
+pub fn read(mut file: impl Read) -> io::Result<String> {
+    let mut buffer = [0; BUFFER_BYTES];
+    let mut text = Vec::new();
+    let mut filled = 0;
+    loop {
+        match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if filled == buffer.len() {
+            text.extend_from_slice(&buffer);
+            filled = 0;
+        }
+    }
+    text.extend_from_slice(&buffer[..filled]);
+    String::from_utf8(text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// The same by path.
+///
+/// # Errors
+/// Those of open(2) and of [`read`].
+pub fn read_path(path: &str) -> io::Result<String> {
+    read(File::open(path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_any_length_comes_whole() {
+        for length in [0, 1, BUFFER_BYTES - 1, BUFFER_BYTES, BUFFER_BYTES + 1, 3 * BUFFER_BYTES] {
+            let text = "ab".repeat(length)[..length].to_owned();
+            assert_eq!(read(text.as_bytes()).unwrap(), text, "{length}");
+        }
+        assert_eq!(read(&[0xff][..]).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert!(read_path("/proc/self/cgroup").unwrap().contains(":/"));
+    }
+}
