@@ -320,7 +320,12 @@ impl Manager {
             let loser = match (weak(unit), weak(other)) {
                 (false, false) => return Err(RequestError::Contradiction(self.name(other))),
                 (true, false) => unit,
-                (false, true) | (true, true) => other,
+                (false, true) => other,
+                // As in systemd: the one that the other's Conflicts names.
+                (true, true) if self.graph.related(unit, Relation::CONFLICTED_BY).any(|by| by == other) => {
+                    unit
+                }
+                (true, true) => other,
             };
             return Ok(Some((loser, RequestError::Contradiction(self.name(loser)))));
         }

@@ -98,3 +98,26 @@ fn a_chain_of_ten_thousand_fails_from_its_first_to_its_last_without_end_of_the_s
     assert_eq!(desk.result(start), Some(JobResult::Dependency));
     assert_eq!(desk.failure("s00001.service"), "s00000.service failed to start");
 }
+
+/// The memory of this process that is in use, proc(5) "statm".
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default();
+    pages * 4096
+}
+
+/// What the engine keeps of an idle unit with five edges, besides its definition.
+#[test]
+fn an_idle_unit_takes_less_than_two_kib() {
+    let count = 10_000;
+    let mut set = agentd_unit::UnitSet::new();
+    dag(count).into_iter().for_each(|unit| set.insert(unit));
+    let mut manager =
+        agentd_engine::Manager::new(agentd_engine::Config::default(), agentd_engine::Now::default());
+    let before = resident();
+    manager.handle(Event::UnitsLoaded(set.clone()), agentd_engine::Now::default(), &mut Vec::new());
+    let each = resident().saturating_sub(before) / count;
+    println!("{each} bytes a unit, without its definition");
+    assert!(each < 2048, "{each} bytes");
+    drop(manager);
+}

@@ -86,12 +86,35 @@ impl Context {
     /// # Errors
     /// It does not come up.
     pub fn container(&mut self) -> Result<Container> {
+        self.container_with(|_| Ok(()))
+    }
+
+    /// Debian's own init in a container, with `lay` laid over it.
+    ///
+    /// # Errors
+    /// It does not come up.
+    pub fn container_of_systemd(&mut self, lay: impl Fn(&Tree) -> Result<()>) -> Result<Container> {
+        tools::need(tools::NAMESPACE)?;
+        let tree = Tree::new()?;
+        // A container counts as begun when it speaks, and systemd says nothing where there is no terminal.
+        let init = "#!/bin/sh\necho systemd begins\nexec /usr/lib/systemd/systemd\n";
+        tree.write("usr/sbin/init", 0o755, init.as_bytes())?;
+        lay(&tree)?;
+        Container::start(self.base.merged(&tree)?, Terminal::Hidden)
+    }
+
+    /// The product with the tests' units and what `lay` lays over it in a container, up.
+    ///
+    /// # Errors
+    /// It does not come up.
+    pub fn container_with(&mut self, lay: impl Fn(&Tree) -> Result<()>) -> Result<Container> {
         tools::need(tools::NAMESPACE)?;
         let tree = self.test_tree()?;
         // Its serial line is not there.
         let console = tree.path().join(ADMIN_UNITS).join("test-console.service.toml");
         fs::remove_file(&console).during(|| format!("cannot remove {}", console.display()))?;
         built(&mut self.product)?.sign_over(&tree, &self.base)?;
+        lay(&tree)?;
         let container = Container::start(self.base.merged(&tree)?, Terminal::Hidden)?;
         container.wait_ready()?;
         Ok(container)

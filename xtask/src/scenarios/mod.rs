@@ -1,6 +1,7 @@
 //! The third ring: scenarios on real kernels.
 
 pub mod boot;
+pub mod compare;
 pub mod container;
 pub mod context;
 pub mod guest;
@@ -32,6 +33,7 @@ pub const ALL: &[&[Scenario]] = &[
     kernel::SCENARIOS,
     boot::SCENARIOS,
     container::SCENARIOS,
+    compare::SCENARIOS,
     limits::SCENARIOS,
     life::SCENARIOS,
     timers::SCENARIOS,
