@@ -302,7 +302,8 @@ mod tests {
         let error = "now".parse::<JobMode>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "'now' is no job mode; it is one of replace, fail, isolate, ignore-dependencies"
+            "'now' is no job mode; it is one of replace, fail, isolate, ignore-dependencies, \
+             ignore-requirements, replace-irreversibly"
         );
     }
 }
