@@ -75,6 +75,8 @@ pub fn image(kind: Kind, out: &Path) -> Result<()> {
 /// The tree could not be changed.
 pub fn make_alone(tree: &Tree) -> Result<()> {
     tree.link("init", "usr/bin/agentd")?;
+    tree.write("etc/passwd", 0o644, PASSWD)?;
+    tree.write("etc/group", 0o644, GROUP)?;
     for folder in ["usr/lib/agentd/python", "usr/lib/agentd/go"] {
         let path = tree.path().join(folder);
         fs::remove_dir_all(&path).during(|| format!("cannot remove {}", path.display()))?;
@@ -88,6 +90,12 @@ pub fn make_alone(tree: &Tree) -> Result<()> {
     }
     Ok(())
 }
+
+/// The users and groups that units name, with Debian's numbers.
+const PASSWD: &[u8] = b"root:x:0:0:root:/root:/bin/sh\n\
+    daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n\
+    nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+const GROUP: &[u8] = b"root:x:0:\ndaemon:x:1:\nnogroup:x:65534:\n";
 
 /// Whether all programs that a unit starts are in the tree. Python is not.
 fn stands_alone(unit: &str, tree: &Tree) -> bool {

@@ -42,6 +42,8 @@ fn is_up(machine: &mut Machine) -> Result<()> {
     expect_eq("PID 1", &name.as_str(), &"/usr/bin/agentd")?;
     active(machine, &["default.target", "multi-user.target", "order-third.service"])?;
     expect_eq("no unit has failed", &ok(machine, "agentctl list --state failed -o json")?.trim(), &"[]")?;
+    let restarting = ok(machine, "agentctl list --state auto-restart -o json")?;
+    expect_eq("no unit is to be restarted", &restarting.trim(), &"[]")?;
     for point in ["/proc", "/sys", "/dev", "/dev/pts", "/dev/shm", "/run", "/sys/fs/cgroup"] {
         ok(machine, &format!("grep -q ' {point} ' /proc/self/mounts"))?;
     }

@@ -224,13 +224,6 @@ pub(crate) const PLANTED: &[Mutant] = &[
         "let at = job.until.into_iter().chain(asked).min();",
         "let at = job.until.filter(|_| asked.is_none());",
     ),
-    mutant(
-        "irreversible-replaced",
-        "an irreversible job is replaced like any other",
-        "queue.rs",
-        "if clash && (mode == JobMode::Fail || gives_way || stays) {",
-        "if clash && (mode == JobMode::Fail || gives_way && !stays) {",
-    ),
 ];
 
 #[cfg(test)]
