@@ -120,7 +120,12 @@ impl StateDir {
 }
 
 pub(crate) fn create(path: &Path) -> Result<(), StateError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(StateError::at("create", path))
+    let made = |folder: &Path, mode| DirBuilder::new().recursive(true).mode(mode).create(folder);
+    // What lies above it is everybody's: on an empty disk that is /var itself.
+    if let Some(above) = path.parent() {
+        made(above, 0o755).map_err(StateError::at("create", above))?;
+    }
+    made(path, 0o700).map_err(StateError::at("create", path))
 }
 
 /// What a file of the state holds.

@@ -129,3 +129,14 @@ fn a_full_disk_keeps_the_earlier_state() {
     assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn what_lies_above_the_state_is_everybodys_and_the_state_is_the_managers() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = std::env::temp_dir().join(format!("agentd-state-above-{}", std::process::id()));
+    let state = folder.join("lib/agentd");
+    StateDir::open(&state).unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&folder), mode(&folder.join("lib")), mode(&state)), (0o755, 0o755, 0o700));
+    std::fs::remove_dir_all(folder).unwrap();
+}
