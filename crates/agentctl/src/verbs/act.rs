@@ -18,14 +18,10 @@ use crate::report::{complain, only_this_unit};
 /// `agentctl kill [-s SIGNAL] [--kill-whom WHOM] UNIT…`.
 pub(crate) fn kill(context: &Context, kill: &Kill) -> Outcome {
     let mut client = context.connect()?;
-    let mut worst = Exit::Done;
-    for unit in &kill.units {
-        let request =
-            KillRequest { unit: unit.to_string(), whom: kill.kill_whom, signal: kill.signal.number() };
-        let answer = client.call::<method::KillUnit>(&request, Some(ANSWER));
-        worst = worst.max(tell(answer, &format!("Failed to kill {unit}"))?);
-    }
-    Ok(worst)
+    each(&kill.units, "kill", |unit| {
+        let request = KillRequest { unit, whom: kill.kill_whom, signal: kill.signal.number() };
+        client.call::<method::KillUnit>(&request, Some(ANSWER))
+    })
 }
 
 /// `agentctl freeze UNIT…`.
@@ -78,12 +74,7 @@ pub(crate) fn reset_failed(context: &Context, units: &[UnitName]) -> Outcome {
         call(None)?;
         return Ok(Exit::Done);
     }
-    let mut worst = Exit::Done;
-    for unit in units {
-        let what = format!("Failed to reset failed state of {unit}");
-        worst = worst.max(tell(call(Some(unit.to_string())), &what)?);
-    }
-    Ok(worst)
+    each(units, "reset failed state of", |unit| call(Some(unit)))
 }
 
 /// `agentctl daemon-reload`: what is wrong is told; the rest is in force, so that it is no failure.
