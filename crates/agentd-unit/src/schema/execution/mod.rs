@@ -60,6 +60,18 @@ pub(super) fn octal(value: &Value, cx: &mut ApplyContext<'_>) -> Option<u32> {
     }
 }
 
+/// Adds processors to those that were set, each once and in order; an empty list takes them back.
+fn processors(field: &mut Vec<u32>, value: &Value, cx: &mut ApplyContext<'_>) {
+    let mut found = Vec::new();
+    list(&mut found, value, cx, "numbers of processors", crate::values::numbers::processors);
+    if resets(value) {
+        field.clear();
+    }
+    field.extend(found.into_iter().flatten());
+    field.sort_unstable();
+    field.dedup();
+}
+
 /// Appends the words of a list, each parsed; an empty list takes back what was set before.
 fn list<T>(
     field: &mut Vec<T>,

@@ -2,7 +2,7 @@
 
 use super::super::slot::names;
 use super::super::{Setting, Slot};
-use super::{list, octal, scalar};
+use super::{list, octal, processors, scalar};
 use crate::schema::apply::{resets, set};
 use crate::sections::{CpuPolicy, IoClass};
 use crate::values::{numbers, principal};
@@ -52,15 +52,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::new(
         "CPUAffinity",
         Slot::Own("numbers and ranges of processors", |value, d, cx| {
-            let field = &mut d.service.execution.cpu_affinity;
-            let mut found = Vec::new();
-            list(&mut found, value, cx, "numbers of processors", numbers::processors);
-            if resets(value) {
-                field.clear();
-            }
-            field.extend(found.into_iter().flatten());
-            field.sort_unstable();
-            field.dedup();
+            processors(&mut d.service.execution.cpu_affinity, value, cx);
         }),
         "The processors that it may run on; default all.",
     ),

@@ -2,9 +2,9 @@
 
 use super::super::slot::{names, put};
 use super::super::{Setting, Slot};
-use super::{list, scalar};
+use super::{processors, scalar};
 use crate::assignment::Raw;
-use crate::schema::apply::{resets, set};
+use crate::schema::apply::set;
 use crate::sections::{MemoryLimit, OomPolicy};
 use crate::values::{Refused, boolean, limit, numbers};
 
@@ -58,15 +58,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::limit(
         "AllowedCPUs",
         Slot::Own("numbers and ranges of processors", |value, d, cx| {
-            let field = &mut d.service.resources.allowed_cpus;
-            let mut found = Vec::new();
-            list(&mut found, value, cx, "numbers of processors", numbers::processors);
-            if resets(value) {
-                field.clear();
-            }
-            field.extend(found.into_iter().flatten());
-            field.sort_unstable();
-            field.dedup();
+            processors(&mut d.service.resources.allowed_cpus, value, cx);
         }),
         "The processors that all of its processes may run on; default all.",
     ),
