@@ -6,6 +6,7 @@ pub mod descriptor;
 pub mod epoll;
 pub mod executable;
 pub mod folder;
+pub mod folder_tree;
 pub mod journal;
 pub mod kmsg;
 pub mod lock;

@@ -14,7 +14,8 @@ const SECTION: &str = "Manager";
 type Slot = fn(&mut ManagerSettings) -> &mut Option<String>;
 
 /// The keys, with where each is kept.
-const KEYS: [(&str, Slot); 2] = [("Trust", |s| &mut s.trust), ("LogLevel", |s| &mut s.log_level)];
+const KEYS: [(&str, Slot); 3] =
+    [("Trust", |s| &mut s.trust), ("LogLevel", |s| &mut s.log_level), ("WatchUnits", |s| &mut s.watch_units)];
 
 /// `[Manager]`. The words are checked by whoever knows them, with the place in `places`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,6 +24,8 @@ pub struct ManagerSettings {
     pub trust: Option<String>,
     /// `LogLevel`: a word or number of syslog(3).
     pub log_level: Option<String>,
+    /// `WatchUnits`: off, load or apply.
+    pub watch_units: Option<String>,
 }
 
 impl ManagerSettings {
@@ -82,9 +85,11 @@ mod tests {
 
     #[test]
     fn each_setting_is_read() {
-        let (settings, errors) = parse("[Manager]\nTrust = \"warn\"\nLogLevel = 7\nX-Note = \"mine\"\n");
+        let (settings, errors) =
+            parse("[Manager]\nTrust = \"warn\"\nLogLevel = 7\nWatchUnits = \"load\"\nX-Note = \"mine\"\n");
         assert_eq!(errors, [""; 0]);
         assert_eq!((settings.trust.as_deref(), settings.log_level.as_deref()), (Some("warn"), Some("7")));
+        assert_eq!(settings.watch_units.as_deref(), Some("load"));
     }
 
     #[test]

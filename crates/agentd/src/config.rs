@@ -2,6 +2,7 @@
 //! `agentd.toml`.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use agentd_trust::Policy;
 use agentd_unit::UnitName;
@@ -37,6 +38,31 @@ impl Mode {
             Self::Container => "container init",
             Self::Subreaper => "subreaper",
             Self::User => "user",
+        }
+    }
+}
+
+/// What happens to unit files that change on disk while the manager runs: `WatchUnits`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WatchUnits {
+    /// Nothing, until somebody asks.
+    #[default]
+    Off,
+    /// They are loaded, as by `agentctl daemon-reload`.
+    Load,
+    /// What changed is started, restarted or stopped too, as by `agentctl apply`.
+    Apply,
+}
+
+impl FromStr for WatchUnits {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "off" => Ok(Self::Off),
+            "load" => Ok(Self::Load),
+            "apply" => Ok(Self::Apply),
+            _ => Err(format!("'{word}' is none of off, load and apply")),
         }
     }
 }
@@ -122,6 +148,8 @@ pub struct Config {
     pub keys: Vec<PathBuf>,
     /// Folders above all tiers, highest first.
     pub unit_path: Vec<PathBuf>,
+    /// What happens to unit files that change on disk.
+    pub watch_units: WatchUnits,
     /// The unit that is started first.
     pub unit: UnitName,
     /// How much is logged.

@@ -111,7 +111,7 @@ impl Daemon {
         }
         self.remove_kept_folders();
         for loaded in std::mem::take(&mut self.world.plans) {
-            crate::control::plan::answer(&self.manager, &self.world.loaded, loaded);
+            crate::watch::units::planned(loaded, &self.manager, &mut self.world, &mut self.events);
         }
         self.world.prune_followers();
         self.world.replies.prune();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use agentd_trust::Policy;
 use agentd_unit::{ManagerSettings, SourceFile, Trusted};
 
-use crate::config::Mode;
+use crate::config::{Mode, WatchUnits};
 use crate::journal::LogLevel;
 
 /// The manager's own settings.
@@ -19,6 +19,8 @@ pub struct ManagerFile {
     pub trust: Option<Policy>,
     /// `LogLevel`.
     pub log_level: Option<LogLevel>,
+    /// `WatchUnits`.
+    pub watch_units: Option<WatchUnits>,
 }
 
 /// Why the file is refused. A manager that would guess at its own trust policy does not start.
@@ -72,8 +74,9 @@ fn parse(path: &Path, text: &str) -> Result<ManagerFile, ManagerFileError> {
     let mut problems: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
     let trust = word("Trust", settings.trust, &mut problems);
     let log_level = word("LogLevel", settings.log_level, &mut problems);
+    let watch_units = word("WatchUnits", settings.watch_units, &mut problems);
     if problems.is_empty() {
-        return Ok(ManagerFile { trust, log_level });
+        return Ok(ManagerFile { trust, log_level, watch_units });
     }
     Err(ManagerFileError::Invalid { path: path.to_owned(), problems })
 }
@@ -98,10 +101,13 @@ mod tests {
         let good = parse(path, "[Manager]\nTrust = \"warn\"\nLogLevel = \"debug\"\n").unwrap();
         assert_eq!(good.trust, Some(Policy::Warn));
         assert!(good.log_level.is_some());
+        let good = parse(path, "[Manager]\nWatchUnits = \"apply\"\n").unwrap();
+        assert_eq!(good.watch_units, Some(WatchUnits::Apply));
         for text in [
             "[Manager]\nTrust = \"maybe\"\n",
             "[Manager]\nLogLevel = \"loud\"\n",
             "[Manager]\nTrust = true\n",
+            "[Manager]\nWatchUnits = \"yes\"\n",
         ] {
             let error = parse(path, text).unwrap_err().to_string();
             assert!(error.starts_with("/etc/agentd/agentd.toml") && error.contains("[Manager]"), "{error}");

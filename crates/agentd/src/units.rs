@@ -19,7 +19,7 @@ use agentd_unit::{
     SpecifierContext, Trusted, UnitFiles, UnitName, UnitSet,
 };
 
-use crate::config::{Config, Mode};
+use crate::config::{Config, Mode, WatchUnits};
 use crate::control::{Answer, Inbound};
 use crate::perform::trust::signed_name;
 use crate::perform::unit_files::{self, Change, Done, Wish};
@@ -50,6 +50,8 @@ pub enum Outcome {
     Changed(Wish, Done, Answer),
     /// Only to be looked at.
     Plan(Answer),
+    /// To be swapped in, because files have changed.
+    Watched(WatchUnits),
 }
 
 /// What is to be done on the thread that loads.
@@ -61,6 +63,8 @@ pub enum Errand {
     Change(Change, Answer),
     /// Load, to see what would change.
     Plan(Answer),
+    /// Load, because files have changed.
+    Watched(WatchUnits),
     /// Show the files of one unit as they are now; the flag: whether several replies are welcome.
     Files(UnitName, bool, Answer),
 }
@@ -176,6 +180,13 @@ impl Loading {
         }
     }
 
+    /// Whether something is being read.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        // Each thread that reads, or waits for its turn to, has one of its own.
+        Arc::strong_count(&self.turn) > 1
+    }
+
     /// What was read since, in the order of their ends.
     pub fn done(&self) -> Vec<Read> {
         self.waker.clear();
@@ -188,6 +199,7 @@ fn prepare(errand: Errand, loader: &Loader, config: &Config, policy: Policy, uid
     let (change, answer) = match errand {
         Errand::Load(answer) => return Some(Outcome::Swap(answer)),
         Errand::Plan(answer) => return Some(Outcome::Plan(answer)),
+        Errand::Watched(watch) => return Some(Outcome::Watched(watch)),
         Errand::Change(change, answer) => (change, answer),
         Errand::Files(name, more, answer) => {
             // To look at a file is no use of it: no gate.

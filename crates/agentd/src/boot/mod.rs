@@ -23,7 +23,7 @@ use agentd_trust::Policy;
 use agentd_unit::{UnitName, UnitSet};
 use tokio::sync::mpsc;
 
-use crate::config::{Config, Mode, UserEnvironment, folders};
+use crate::config::{Config, Mode, UserEnvironment, WatchUnits, folders};
 use crate::control::access::Owner;
 use crate::control::peers;
 use crate::control::server::Server;
@@ -129,6 +129,7 @@ fn config(
         folders,
         trust: options.trust.or(cmdline.trust).or(file.trust).unwrap_or(default_trust),
         production: options.production,
+        watch_units: file.watch_units.unwrap_or_default(),
         keys,
         unit_path,
         unit: match options.unit.clone().or_else(|| cmdline.unit.clone()) {
@@ -205,7 +206,10 @@ fn supervise(config: Config, journal: Arc<Journal>) -> Result<(agentd_engine::Sh
         let world = build_world(config, uid, lock, journal)?;
         let (groups, loaded) = (world.watches.descriptor()?, world.loading.descriptor()?);
         let folder = crate::watch::folder::watch(&world.config.folders)?;
-        let sources = Sources::new(signals, notify, groups, loaded, folder)?;
+        let mut sources = Sources::new(signals, notify, groups, loaded, folder)?;
+        if world.config.watch_units != WatchUnits::Off {
+            sources.watch_unit_files(world.unit_path())?;
+        }
         let (to_loop, requests) = mpsc::channel(REQUESTS);
         let mut control =
             Server::new(world.config.folders.control_socket(), Rc::new(peers::identify), to_loop);

@@ -3,26 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agentd_engine::{ActiveState, Manager, UnitView};
-use agentd_protocol::manager::{PlanReply, PlannedChange};
+use agentd_protocol::manager::PlannedChange;
 use agentd_protocol::words::PlannedAction;
 use agentd_unit::edges::{EdgeKind, Edges};
 use agentd_unit::{LoadState, Unit, UnitName, UnitSet, UnitType};
 
-use crate::units::{Loaded, Outcome};
+use crate::units::Loaded;
 
 /// The edges that pull a unit in.
 const PULLS: [EdgeKind; 4] = [EdgeKind::Requires, EdgeKind::BindsTo, EdgeKind::Wants, EdgeKind::Upholds];
 
-/// Answers whoever asked what a loading would change. `before`: what was loaded last.
-pub fn answer(manager: &Manager, before: &UnitSet, loaded: Loaded) {
-    let Outcome::Plan(answer) = &loaded.outcome else { return };
+/// What a loading changes, in the order in which it is to be done. `before`: what was loaded last.
+#[must_use]
+pub fn changes(manager: &Manager, before: &UnitSet, loaded: &Loaded) -> Vec<PlannedChange> {
     let up: BTreeMap<UnitName, UnitView> = manager
         .units()
         .filter(|view| is_up(view.active))
         .map(|view| (view.unit.name.clone(), view))
         .collect();
-    let plan = Plan { up, before, new: &loaded.set, edges: &loaded.edges };
-    answer.result(Ok(PlanReply { changes: plan.changes(), problems: loaded.problems.clone() }));
+    Plan { up, before, new: &loaded.set, edges: &loaded.edges }.changes()
 }
 
 const fn is_up(state: ActiveState) -> bool {

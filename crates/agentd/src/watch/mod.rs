@@ -7,13 +7,14 @@ pub mod folder;
 pub mod groups;
 pub mod notifications;
 pub mod signals;
+pub mod unit_files;
 pub mod units;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -24,7 +25,9 @@ use agentd_linux::signal::SignalFd;
 use agentd_linux::timer::{Clock, Timer, Wake};
 use tokio::io::unix::AsyncFd;
 
+use self::unit_files::UnitFilesWatch;
 use crate::control::Inbound;
+use crate::units::Errand;
 use crate::world::World;
 
 /// Which sources have something to say.
@@ -35,6 +38,7 @@ pub struct Woken {
     groups: bool,
     loaded: bool,
     folder: bool,
+    unit_files: bool,
     timers: [bool; 3],
     /// A request that came meanwhile.
     pub inbound: Option<Inbound>,
@@ -48,6 +52,7 @@ pub struct Sources {
     groups: Option<AsyncFd<OwnedFd>>,
     loaded: AsyncFd<OwnedFd>,
     folder: AsyncFd<FolderWatch>,
+    unit_files: Option<UnitFilesWatch>,
     timers: [AsyncFd<Timer>; 3],
     armed: Deadlines,
     /// A source that was not read to its end in the last turn.
@@ -73,6 +78,7 @@ impl Sources {
             groups: groups.map(registered).transpose()?,
             loaded: registered(loaded)?,
             folder: registered(folder)?,
+            unit_files: None,
             timers: [timer(Clock::Monotonic)?, timer(Clock::Boottime)?, timer(Clock::Realtime)?],
             armed: Deadlines::default(),
             left: Woken::default(),
@@ -121,6 +127,7 @@ impl Sources {
             groups: self.groups.as_ref().is_some_and(|groups| ready(groups, cx)) || left.groups,
             loaded: ready(&self.loaded, cx),
             folder: ready(&self.folder, cx),
+            unit_files: self.unit_files.as_ref().is_some_and(|watch| watch.poll(cx)),
             timers: self.timers.each_ref().map(|timer| ready(timer, cx)),
             inbound: None,
         }
@@ -148,7 +155,29 @@ impl Sources {
                 Err(error) => tracing::error!(%error, "what happens in the runtime folder cannot be read"),
             }
         }
+        if woken.unit_files {
+            self.look_at_unit_files(world);
+        }
         self.tick(woken, events);
+    }
+
+    /// Unit files that have changed and settled are loaded.
+    fn look_at_unit_files(&mut self, world: &mut World) {
+        let Some(watch) = &mut self.unit_files else { return };
+        match watch.settled(world.now.monotonic.0, world.loading.is_busy()) {
+            Ok(true) => world.errands.push(Errand::Watched(world.config.watch_units)),
+            Ok(false) => {}
+            Err(error) => tracing::error!(%error, "what happens in the folders of units cannot be read"),
+        }
+    }
+
+    /// Watches the folders of units from now on.
+    ///
+    /// # Errors
+    /// No descriptor is left for this user.
+    pub fn watch_unit_files(&mut self, search: Vec<PathBuf>) -> io::Result<()> {
+        self.unit_files = Some(UnitFilesWatch::new(search)?);
+        Ok(())
     }
 
     /// Watches the runtime folder that stands there now.
@@ -204,6 +233,7 @@ impl Woken {
             || self.groups
             || self.loaded
             || self.folder
+            || self.unit_files
             || self.timers.contains(&true)
     }
 }

@@ -1,14 +1,20 @@
 //! Units that were read again, or for the first time because somebody named them.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use agentd_engine::{ActiveState, Event, Manager};
-use agentd_protocol::manager::ReloadReply;
-use agentd_unit::UnitName;
+use agentd_engine::{ActiveState, Event, JobKind, JobMode, Manager, Request};
+use agentd_protocol::manager::{PlanReply, PlannedChange, Problem, ReloadReply};
+use agentd_protocol::words::PlannedAction;
+use agentd_unit::{Unit, UnitName, UnitSet};
 
-use crate::control::unit_files;
+use crate::config::WatchUnits;
+use crate::control::{plan, unit_files};
 use crate::units::{Loaded, Outcome, Read};
 use crate::world::World;
+
+/// The units that one line of the log names.
+const TOLD_MAX: usize = 8;
 
 /// Takes what was read: a whole set at once, or a few units and the request that waits for them.
 pub fn drain(world: &mut World, events: &mut VecDeque<Event>) {
@@ -32,14 +38,53 @@ fn swap_in(loaded: Loaded, world: &mut World, events: &mut VecDeque<Event>) {
         Outcome::Changed(wish, done, answer) => {
             answer.result(Ok(unit_files::changed(*wish, done, &loaded)));
         }
-        Outcome::Plan(_) => return world.plans.push(loaded),
+        // What is done with it depends on how the units stand.
+        Outcome::Plan(_) | Outcome::Watched(_) => return world.plans.push(loaded),
         Outcome::Swap(None) => {}
     }
     take_up(loaded, world, events);
 }
 
+/// Answers with what a loading would change, or brings into force what has changed on disk.
+pub fn planned(loaded: Loaded, manager: &Manager, world: &mut World, events: &mut VecDeque<Event>) {
+    match &loaded.outcome {
+        Outcome::Plan(answer) => {
+            let changes = plan::changes(manager, &world.loaded, &loaded);
+            answer.result(Ok(PlanReply { changes, problems: loaded.problems.clone() }));
+        }
+        Outcome::Watched(WatchUnits::Apply) => {
+            let changes = plan::changes(manager, &world.loaded, &loaded);
+            take_up(loaded, world, events);
+            for change in changes {
+                carry_out(&change, world, events);
+            }
+        }
+        Outcome::Watched(_) | Outcome::Swap(_) | Outcome::Changed(..) => take_up(loaded, world, events),
+    }
+}
+
+/// One step of a plan, as `agentctl apply` does it. What is kept is told as a problem of its files already.
+fn carry_out(change: &PlannedChange, world: &mut World, events: &mut VecDeque<Event>) {
+    let kind = match change.action {
+        PlannedAction::Stop => JobKind::Stop,
+        PlannedAction::Restart => JobKind::Restart,
+        PlannedAction::Start => JobKind::Start,
+        PlannedAction::Reload | PlannedAction::Keep => return,
+    };
+    let Ok(unit) = UnitName::parse(&change.unit) else { return };
+    tracing::info!(unit = %unit, "{unit}: {} (WatchUnits), as {}", change.action, change.reason);
+    let id = world.replies.unattended();
+    events.push_back(Event::Request { id, request: Request::Job { kind, unit, mode: JobMode::Replace } });
+}
+
 fn take_up(loaded: Loaded, world: &mut World, events: &mut VecDeque<Event>) {
-    for problem in &loaded.problems {
+    let by_itself = matches!(loaded.outcome, Outcome::Watched(_));
+    if by_itself {
+        tell(&loaded.set, &world.loaded);
+    }
+    // A loading that nobody has asked for says of each fault once that it is there.
+    let is_known = |problem: &&Problem| !by_itself || !world.problems.contains(problem);
+    for problem in loaded.problems.iter().filter(is_known) {
         tracing::warn!(unit = problem.unit.as_deref(), "{}", problem.message);
     }
     world.trust.ring = loaded.ring;
@@ -49,6 +94,24 @@ fn take_up(loaded: Loaded, world: &mut World, events: &mut VecDeque<Event>) {
     world.loaded = loaded.set.clone();
     world.tidy = true;
     events.push_back(Event::UnitsLoaded(loaded.set));
+}
+
+/// Says which definitions are others now, if any.
+fn tell(new: &UnitSet, old: &UnitSet) {
+    let is_other = |new: &Unit, old: Option<&Arc<Unit>>| {
+        old.is_none_or(|old| (&old.digest, &old.load, old.enabled) != (&new.digest, &new.load, new.enabled))
+    };
+    // What cannot be used is told by its fault.
+    let usable = new.iter().filter(|unit| unit.load.reason().is_none());
+    let changed = usable.filter(|unit| is_other(unit, old.get(&unit.name))).map(|unit| &unit.name);
+    let gone = old.iter().filter(|unit| new.get(&unit.name).is_none()).map(|unit| &unit.name);
+    let names: Vec<&str> = changed.chain(gone).map(UnitName::as_str).collect();
+    let shown = names.iter().take(TOLD_MAX).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(TOLD_MAX) {
+        0 if names.is_empty() => {}
+        0 => tracing::info!("changed on disk and loaded (WatchUnits): {shown}"),
+        more => tracing::info!("changed on disk and loaded (WatchUnits): {shown} and {more} more"),
+    }
 }
 
 /// The instances of templates that are in use: a reload makes them anew, also where no unit names them.
