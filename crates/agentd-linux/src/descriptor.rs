@@ -5,13 +5,17 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-/// Makes reads and writes return WouldBlock instead of waiting.
+/// Makes reads and writes return WouldBlock instead of waiting. ioctl FIONBIO, one call where fcntl(2) takes two.
 ///
 /// # Errors
 /// None that an open descriptor can have.
 pub fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
-    let flags = OFlag::from_bits_retain(fcntl(&fd, FcntlArg::F_GETFL)?);
-    fcntl(&fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    let on: libc::c_int = 1;
+    // SAFETY: FIONBIO reads one int from the address, which is that of a live local.
+    let result = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::FIONBIO, &raw const on) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
     Ok(())
 }
 
@@ -22,6 +26,16 @@ pub fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
 pub fn set_blocking(fd: impl AsFd) -> io::Result<()> {
     let flags = OFlag::from_bits_retain(fcntl(&fd, FcntlArg::F_GETFL)?);
     fcntl(&fd, FcntlArg::F_SETFL(flags & !OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
+/// Lets a pipe hold this many bytes, rounded up to a power of two of pages. fcntl F_SETPIPE_SZ, Linux 2.6.35, pipe(7).
+///
+/// # Errors
+/// EPERM: more than `pipe-max-size`, or than the pipes of this user may hold together. EBUSY: it holds more now.
+pub fn set_pipe_size(fd: impl AsFd, bytes: usize) -> io::Result<()> {
+    let bytes = libc::c_int::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    fcntl(&fd, FcntlArg::F_SETPIPE_SZ(bytes))?;
     Ok(())
 }
 
@@ -58,5 +72,12 @@ mod tests {
         assert_eq!(bytes_ready(&read).unwrap(), 0);
         write.write_all(b"hello").unwrap();
         assert_eq!(bytes_ready(&read).unwrap(), 5);
+    }
+
+    #[test]
+    fn a_wide_pipe_takes_more_without_a_reader() {
+        let (_read, mut write) = std::io::pipe().unwrap();
+        set_pipe_size(&write, 256 << 10).unwrap();
+        write.write_all(&[b'x'; 256 << 10]).unwrap();
     }
 }

@@ -17,13 +17,34 @@ const LEVEL: u8 = 6;
 /// How long the few bytes of the header may take: they always fit an empty socket buffer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Connects a stream for a unit's standard output and standard error. `identifier` is its `SYSLOG_IDENTIFIER`.
-///
-/// # Errors
-/// ENOENT or ECONNREFUSED: no journald is there. EAGAIN: it has more connections waiting than it takes.
-pub fn connect(socket: &Path, identifier: &str, unit: &str) -> io::Result<OwnedFd> {
-    // Non-blocking until connected: a journald that does not accept must not hold up its own starter.
-    let stream = nonblocking_stream(socket)?;
+/// Connects streams. A socket that found no journald is kept for the next attempt, so that where there is none each costs
+/// one call.
+#[derive(Debug, Default)]
+pub struct Connector {
+    unused: Option<OwnedFd>,
+}
+
+impl Connector {
+    /// Connects a stream for a unit's standard output and standard error. `identifier` is its `SYSLOG_IDENTIFIER`.
+    ///
+    /// # Errors
+    /// ENOENT or ECONNREFUSED: no journald is there. EAGAIN: it has more connections waiting than it takes.
+    pub fn connect(&mut self, socket: &Path, identifier: &str, unit: &str) -> io::Result<OwnedFd> {
+        let fd = match self.unused.take() {
+            Some(fd) => fd,
+            None => nonblocking_socket()?,
+        };
+        if let Err(error) = connect_to(&fd, socket) {
+            // unix(7): an attempt that failed leaves the socket as it was.
+            self.unused = Some(fd);
+            return Err(error);
+        }
+        introduce(fd.into(), identifier, unit)
+    }
+}
+
+/// Says who speaks on a stream that is connected.
+fn introduce(stream: UnixStream, identifier: &str, unit: &str) -> io::Result<OwnedFd> {
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(PATIENCE))?;
     // Identifier, unit, level, "<N>" prefixes are read; not forwarded to syslog, kernel log, console.
@@ -57,13 +78,17 @@ fn limit_level_in(folder: &Path, unit: &str, level: Option<u8>) -> io::Result<()
     std::os::unix::fs::symlink(level.to_string(), link)
 }
 
-fn nonblocking_stream(path: &Path) -> io::Result<UnixStream> {
-    use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
-    use std::os::fd::AsRawFd;
+/// Non-blocking until connected: a journald that does not accept must not hold up its own starter.
+fn nonblocking_socket() -> io::Result<OwnedFd> {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let fd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-    connect(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
-    Ok(fd.into())
+    Ok(socket(AddressFamily::Unix, SockType::Stream, flags, None)?)
+}
+
+fn connect_to(fd: &OwnedFd, path: &Path) -> io::Result<()> {
+    use nix::sys::socket::{UnixAddr, connect};
+    use std::os::fd::AsRawFd;
+    Ok(connect(fd.as_raw_fd(), &UnixAddr::new(path)?)?)
 }
 
 #[cfg(test)]
@@ -76,8 +101,10 @@ mod tests {
     #[test]
     fn the_header_names_the_unit_and_the_text_follows() {
         let path = std::env::temp_dir().join(format!("agentd-stream-{}", std::process::id()));
+        let mut connector = Connector::default();
+        assert!(connector.connect(&path, "web", "web.service").is_err(), "nobody is there yet");
         let listener = UnixListener::bind(&path).unwrap();
-        let mut stream = File::from(connect(&path, "web", "web.service").unwrap());
+        let mut stream = File::from(connector.connect(&path, "web", "web.service").unwrap());
         stream.write_all(b"<4>hello\n").unwrap();
         drop(stream);
         let mut reader = BufReader::new(listener.accept().unwrap().0);
@@ -108,7 +135,11 @@ mod tests {
     }
 
     #[test]
-    fn without_a_journald_there_is_an_error() {
-        assert!(connect(Path::new("/nonexistent/stdout"), "a", "a.service").is_err());
+    fn without_a_journald_there_is_an_error_and_no_further_socket() {
+        let mut connector = Connector::default();
+        let mut attempt = || connector.connect(Path::new("/nonexistent/stdout"), "a", "a.service");
+        assert_eq!(attempt().unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(attempt().unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(connector.unused.is_some());
     }
 }

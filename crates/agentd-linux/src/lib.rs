@@ -17,6 +17,7 @@ pub mod mount;
 pub mod notify;
 pub mod open;
 pub mod pidfd;
+pub mod pipe;
 pub mod reap;
 pub mod rlimit;
 pub mod seccomp;

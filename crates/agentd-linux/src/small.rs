@@ -6,8 +6,12 @@ use std::io::{self, Read};
 /// More than nearly all of them have.
 const BUFFER_BYTES: usize = 4096;
 
+/// Longer than any piece of a text that the kernel writes piece by piece, as it does the lines of `cgroup.procs`; it hands
+/// out as many as fit, and other files whole, seq_file.rst. So a read that leaves this much room has come to the end.
+const PIECE_BYTES: usize = 256;
+
 /// The whole text. The size is not asked for, as such files say 0; so the standard library would begin with a few bytes
-/// and read five times where twice is enough.
+/// and read five times where once is enough.
 ///
 /// # Errors
 /// Those of read(2); what is not UTF-8 is [`io::ErrorKind::InvalidData`].
@@ -18,7 +22,12 @@ pub fn read(mut file: impl Read) -> io::Result<String> {
     loop {
         match file.read(&mut buffer[filled..]) {
             Ok(0) => break,
-            Ok(count) => filled += count,
+            Ok(count) => {
+                filled += count;
+                if filled + PIECE_BYTES < buffer.len() {
+                    break;
+                }
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -45,11 +54,39 @@ mod tests {
 
     #[test]
     fn a_text_of_any_length_comes_whole() {
-        for length in [0, 1, BUFFER_BYTES - 1, BUFFER_BYTES, BUFFER_BYTES + 1, 3 * BUFFER_BYTES] {
+        let edge = BUFFER_BYTES - PIECE_BYTES;
+        for length in [
+            0,
+            1,
+            edge - 1,
+            edge,
+            edge + 1,
+            BUFFER_BYTES - 1,
+            BUFFER_BYTES,
+            BUFFER_BYTES + 1,
+            3 * BUFFER_BYTES,
+        ] {
             let text = "ab".repeat(length)[..length].to_owned();
             assert_eq!(read(text.as_bytes()).unwrap(), text, "{length}");
         }
         assert_eq!(read(&[0xff][..]).unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert!(read_path("/proc/self/cgroup").unwrap().contains(":/"));
+    }
+
+    /// Hands out at most so many bytes at once, and counts the reads.
+    struct Counted<'t>(&'t [u8], usize);
+
+    impl Read for Counted<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 += 1;
+            self.0.read(buffer)
+        }
+    }
+
+    #[test]
+    fn a_short_text_is_read_once() {
+        let mut file = Counted(b"populated 1\nfrozen 0\n", 0);
+        read(&mut file).unwrap();
+        assert_eq!(file.1, 1);
     }
 }

@@ -97,7 +97,7 @@ fn what_takes_too_much_memory_is_killed_and_it_is_told() {
         let limits = Limits { memory_max: Some(16 << 20), memory_swap_max: Some(0), ..Limits::default() };
         leaf.limit(&limits, root.enforceable()).unwrap();
         let mut watch = EventsWatch::new().unwrap();
-        watch.add(&leaf, 5).unwrap();
+        watch.add_memory(&leaf, 5).unwrap();
         assert_eq!(leaf.memory_events().unwrap(), Some(MemoryEvents::default()));
         // A variable that doubles until it is too much.
         let mut plan = shell("x=0123456789abcdef; while :; do x=$x$x; done");

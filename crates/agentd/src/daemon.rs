@@ -50,6 +50,7 @@ impl Daemon {
         self.boot();
         loop {
             self.settle().await;
+            self.remove_kept_folders();
             if self.answer_looked_up() {
                 continue;
             }
@@ -60,6 +61,7 @@ impl Daemon {
             if std::mem::take(&mut self.world.tidy) {
                 agentd_linux::memory::trim();
             }
+            self.publish_log();
             self.sources.arm(self.manager.deadlines());
             let woken = self.wait().await;
             self.take_in(woken);
@@ -109,7 +111,6 @@ impl Daemon {
             let instances = crate::watch::units::instances_in_use(&self.manager);
             self.world.loading.begin(&self.world.config, instances, errand);
         }
-        self.remove_kept_folders();
         for loaded in std::mem::take(&mut self.world.plans) {
             crate::watch::units::planned(loaded, &self.manager, &mut self.world, &mut self.events);
         }
@@ -174,12 +175,20 @@ impl Daemon {
             let Some(event) = self.events.pop_front() else { return };
             self.handle(event);
             if began.elapsed() > TURN {
+                self.publish_log();
                 tokio::task::yield_now().await;
                 self.sources.arm(self.manager.deadlines());
                 let woken = self.sources.poll_now();
                 self.take_in(woken);
                 began = Instant::now();
             }
+        }
+    }
+
+    /// What the turn has said to the log is taken up.
+    fn publish_log(&self) {
+        if let Some(log) = &self.world.log {
+            log.publish();
         }
     }
 

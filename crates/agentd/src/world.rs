@@ -58,6 +58,8 @@ pub struct World {
     pub log: Option<LogStore>,
     /// Clients that follow a unit's log.
     pub followers: Vec<(FollowId, Follower)>,
+    /// Connects the output of runs to journald.
+    pub journal_streams: agentd_linux::journal::Connector,
     /// Durable state.
     pub state: Arc<StateDir>,
     /// Where stamps are written without the main loop waiting for a disk.
@@ -185,10 +187,6 @@ impl World {
     /// An orphan was adopted and reaped.
     pub fn adopted(&mut self, pid: u32, unit: Option<UnitName>) {
         self.orphans += 1;
-        let run = unit.as_ref().and_then(|unit| self.runs.of_unit(unit)).map(|(run, _)| run);
-        if let Some(run) = run.and_then(|run| self.runs.get_mut(run)) {
-            run.orphans += 1;
-        }
         tracing::debug!(pid, unit = unit.as_ref().map(UnitName::as_str), "reaped an orphan");
     }
 
@@ -306,9 +304,18 @@ impl World {
     #[must_use]
     pub fn group_and_memory(&self, view: &UnitView) -> (String, Option<u64>) {
         match self.runs.of_unit(&view.unit.name).and_then(|(_, run)| run.cgroup.as_ref()) {
-            Some(leaf) => (leaf.cgroup().to_owned(), leaf.stats().memory_current),
+            Some(leaf) => {
+                let memory = if self.counts_memory() { leaf.memory_current() } else { None };
+                (leaf.cgroup().to_owned(), memory)
+            }
             None => (String::new(), None),
         }
+    }
+
+    /// Whether the cgroups of units have the memory controller, and so the files of it.
+    #[must_use]
+    pub fn counts_memory(&self) -> bool {
+        self.cgroups.as_ref().is_some_and(|cgroups| cgroups.enforceable().memory)
     }
 
     /// The limits of a unit that this machine does not enforce.

@@ -56,7 +56,7 @@ const RULES: &[Rule] = &[
             "agentd-state",
         ],
         // toml and jiff: agentd.toml and the stamps of log lines, read and written as the unit language does.
-        outside: &["tokio", "tracing", "tracing-journald", "tracing-subscriber", "toml", "jiff"],
+        outside: &["memchr", "tokio", "tracing", "tracing-journald", "tracing-subscriber", "toml", "jiff"],
         plain: true,
     },
     Rule {

@@ -218,11 +218,15 @@ impl Leaf {
     /// # Errors
     /// A folder cannot be removed for another reason than that something lives in it.
     pub fn remove(&self) -> Result<Removal, CgroupError> {
-        let below = remove_below(self.folder.as_fd(), &self.path)?;
-        if below == Removal::Busy {
-            return Ok(Removal::Busy);
+        // Most units have made none: then the one call is all.
+        let remove = || remove_folder(nix::fcntl::AT_FDCWD, &self.path, &self.path);
+        if remove()? == Removal::Removed {
+            return Ok(Removal::Removed);
         }
-        remove_folder(nix::fcntl::AT_FDCWD, &self.path, &self.path)
+        match remove_below(self.folder.as_fd(), &self.path)? {
+            Removal::Removed => remove(),
+            Removal::Busy => Ok(Removal::Busy),
+        }
     }
 
     pub(super) fn read(&self, file: &str) -> Result<String, CgroupError> {

@@ -42,7 +42,7 @@ impl Leaf {
         let io = self.read("io.stat").ok();
         let io = |name| io.as_deref().map(|text| sum_of(text, name));
         Stats {
-            memory_current: self.number("memory.current"),
+            memory_current: self.memory_current(),
             memory_peak: self.number("memory.peak"),
             memory_swap_current: self.number("memory.swap.current"),
             tasks_current: self.number("pids.current"),
@@ -50,6 +50,12 @@ impl Leaf {
             io_read_bytes: io("rbytes="),
             io_write_bytes: io("wbytes="),
         }
+    }
+
+    /// Bytes of memory that it uses, page cache included, from one file. None without the memory controller.
+    #[must_use]
+    pub fn memory_current(&self) -> Option<u64> {
+        self.number("memory.current")
     }
 
     /// What its memory limits have done. None without the memory controller.

@@ -43,12 +43,20 @@ impl EventsWatch {
         Ok(Self { inotify, watches: HashMap::new(), by_key: HashMap::new() })
     }
 
-    /// Watches a leaf under the name `key`. What changed before is not told: look at the leaf once afterwards.
+    /// Watches under the name `key` whether a leaf becomes empty. What changed before is not told: look at the leaf
+    /// once afterwards.
     ///
     /// # Errors
     /// ENOSPC: `fs.inotify.max_user_watches` are in use. ENOENT: the leaf is gone.
     pub fn add(&mut self, leaf: &Leaf, key: u64) -> Result<(), CgroupError> {
-        self.add_file(leaf, "cgroup.events", Changed::Population(key))?;
+        self.add_file(leaf, "cgroup.events", Changed::Population(key))
+    }
+
+    /// Watches under the name `key` what the memory limits of a leaf do, as [`EventsWatch::add`] does.
+    ///
+    /// # Errors
+    /// Those of [`EventsWatch::add`].
+    pub fn add_memory(&mut self, leaf: &Leaf, key: u64) -> Result<(), CgroupError> {
         match self.add_file(leaf, "memory.events", Changed::Memory(key)) {
             // Without the memory controller there is nothing to watch.
             Err(e) if e.errno() == Some(libc::ENOENT) => Ok(()),

@@ -5,6 +5,7 @@ pub mod ending;
 pub mod ground;
 pub mod machine;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -254,6 +255,7 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
         owners,
         copies: config.folders.runtime.join("exec"),
         by_descriptor: executes_descriptors(),
+        copied: RefCell::default(),
     };
     let accounts = Accounts::default();
     let clocks = Clocks::now()?;
@@ -267,10 +269,11 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
         replies: crate::control::replies::Replies::default(),
         trust,
         journal,
-        log: Some(LogStore::start(LogConfig::new(&config.folders.log))?),
+        log: Some(LogStore::start(LogConfig::new(&config.folders.log))?.held_back()),
         followers: Vec::new(),
         stamps: world::stamp_writer(Arc::clone(&state)),
         state,
+        journal_streams: agentd_linux::journal::Connector::default(),
         spawner: Spawner::new()?,
         cgroups,
         watches,

@@ -25,7 +25,10 @@ const MAX_COMMAND: usize = 256;
 #[must_use]
 pub fn status(manager: &Manager, world: &World) -> ManagerStatus {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let failed = manager.units().filter(|unit| unit.active == ActiveState::Failed).count();
+    let count_units = |(all, failed): (usize, usize), unit: UnitView| {
+        (all + 1, failed + usize::from(unit.active == ActiveState::Failed))
+    };
+    let (all, failed) = manager.units().fold((0, 0), count_units);
     let jobs = manager.jobs().count();
     let system_state = match (manager.is_shutting_down(), world.booted, failed) {
         (true, ..) => SystemState::Stopping,
@@ -42,7 +45,7 @@ pub fn status(manager: &Manager, world: &World) -> ManagerStatus {
         system_state,
         hostname: agentd_linux::machine::hostname(),
         startup_timestamp: u64::try_from(world.started.as_micros()).unwrap_or(0),
-        n_units: count(manager.units().count()),
+        n_units: count(all),
         n_failed_units: count(failed),
         n_jobs: count(jobs),
         n_reaped_orphans: world.orphans,

@@ -52,8 +52,13 @@ pub(crate) enum Refusal {
 
 /// Something that takes messages, and may take its time.
 pub(crate) trait Outlet: Send + 'static {
-    /// Hands one message over.
+    /// Hands one message over. The outlet may keep what it took for a moment, so that several leave at once.
     fn deliver(&mut self, message: &Message) -> Result<(), Refusal>;
+
+    /// No message follows for now: what is kept goes.
+    fn flush(&mut self) -> Result<(), Refusal> {
+        Ok(())
+    }
 }
 
 #[derive(Default)]
@@ -61,8 +66,10 @@ struct State {
     waiting: VecDeque<Arc<Message>>,
     bytes: usize,
     dropped: u64,
-    /// The thread holds one that is not delivered yet.
+    /// The thread or the outlet holds one that is not delivered yet.
     busy: bool,
+    /// How many wait until everything is delivered.
+    flushing: usize,
     /// The thread sleeps until the next message.
     asleep: bool,
     /// An attempt is wanted now.
@@ -141,15 +148,20 @@ impl Queue {
         // Asked for and counted under one lock, or the attempt could be over before it is waited for.
         let absences = state.absences;
         state.poked = true;
+        state.flushing += 1;
         self.shared.changed.notify_one();
-        while state.busy || !state.waiting.is_empty() || state.dropped > 0 {
+        let delivered = loop {
+            if !(state.busy || !state.waiting.is_empty() || state.dropped > 0) {
+                break true;
+            }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || state.absences > absences {
-                return false;
+                break false;
             }
             state = self.shared.delivered.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        };
+        state.flushing -= 1;
+        delivered
     }
 }
 
@@ -162,15 +174,27 @@ impl Drop for Queue {
 
 fn run(shared: &Shared, mut outlet: impl Outlet) {
     let mut told = false;
-    while let Some(message) = next(shared) {
+    let mut kept = false;
+    loop {
+        let message = match next(shared, kept) {
+            Next::Message(message) => Some(message),
+            Next::Flush => None,
+            Next::End => return,
+        };
+        kept = message.is_some();
         for attempt in 1.. {
             let mut absent = false;
-            match outlet.deliver(&message) {
-                Ok(()) => {
+            let result = match &message {
+                Some(message) => outlet.deliver(message),
+                None => outlet.flush(),
+            };
+            match result {
+                Ok(()) if kept => {
                     let mut state = shared.lock();
                     (state.hopeless, state.resigned) = (false, false);
                     break;
                 }
+                Ok(()) => break,
                 Err(Refusal::Later) => {}
                 Err(Refusal::Absent) => {
                     absent = true;
@@ -192,26 +216,41 @@ fn run(shared: &Shared, mut outlet: impl Outlet) {
     }
 }
 
-/// The next message, or what tells of those that were dropped before it; `None` at the end.
-fn next(shared: &Shared) -> Option<Arc<Message>> {
+/// What the thread does next.
+enum Next {
+    /// Deliver this message, or what tells of those that were dropped before it.
+    Message(Arc<Message>),
+    /// Have the outlet let go of what it keeps.
+    Flush,
+    /// Nothing will follow.
+    End,
+}
+
+/// What is next, once there is something. `kept`: the outlet may keep messages.
+fn next(shared: &Shared, kept: bool) -> Next {
     let mut state = shared.lock();
-    state.busy = false;
+    state.busy = kept;
     let mut lingered = false;
     loop {
         if state.dropped > 0 {
             let text = format!("{} messages of agentd were dropped before this one", state.dropped);
             state.dropped = 0;
             state.busy = true;
-            return Some(Arc::new(Message::own(LogLevel::Warning, text)));
+            return Next::Message(Arc::new(Message::own(LogLevel::Warning, text)));
         }
         if let Some(message) = state.waiting.pop_front() {
             state.bytes -= message.bytes();
             state.busy = true;
-            return Some(message);
+            return Next::Message(message);
         }
-        shared.delivered.notify_all();
+        if kept {
+            return Next::Flush;
+        }
+        if state.flushing > 0 {
+            shared.delivered.notify_all();
+        }
         if state.ended {
-            return None;
+            return Next::End;
         }
         state = if std::mem::replace(&mut lingered, true) {
             state.asleep = true;

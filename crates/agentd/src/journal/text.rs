@@ -12,37 +12,60 @@ pub(crate) struct Stream<W> {
     out: W,
     /// With time and level.
     stamped: bool,
+    /// Whole lines that are not written yet.
+    kept: Vec<u8>,
 }
+
+/// Up to this many bytes are written at once: as many as a pipe takes whole, so that lines of others come between ours
+/// and never into them, pipe(7) PIPE_BUF.
+const KEPT_BYTES: usize = 4096;
 
 impl<W: Write + Send + 'static> Stream<W> {
     /// Lines with time and level.
     pub(crate) fn stamped(out: W) -> Self {
-        Self { out, stamped: true }
+        Self { out, stamped: true, kept: Vec::new() }
     }
 
     /// Lines for a console, which has the machine's boot around them: `agentd: web.service: …`.
     pub(crate) fn console(out: W) -> Self {
-        Self { out, stamped: false }
+        Self { out, stamped: false, kept: Vec::new() }
     }
 }
 
 impl<W: Write + Send + 'static> Outlet for Stream<W> {
     fn deliver(&mut self, message: &Message) -> Result<(), Refusal> {
-        let head = if self.stamped {
+        let mut head = String::from("agentd: ");
+        if self.stamped {
             let stamp = crate::log::stamp::format(message.realtime.0);
-            format!("{} {} ", String::from_utf8_lossy(&stamp), message.level)
-        } else {
-            "agentd: ".to_owned()
-        };
+            head = format!("{} {} ", String::from_utf8_lossy(&stamp), message.level);
+        }
         // A terminal that is not a console needs no carriage return; a raw one would need it, and loses nothing by it.
         let end = if self.stamped { "\n" } else { "\r\n" };
-        let lines: String =
-            printable(&message.line()).lines().map(|line| format!("{head}{line}{end}")).collect();
-        match self.out.write_all(lines.as_bytes()) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Refusal::Later),
-            // Nobody is there to read it, and nowhere is left to say so.
-            Err(_) | Ok(()) => Ok(()),
+        let text = printable(&message.line());
+        let bytes: usize = text.lines().map(|line| head.len() + line.len() + end.len()).sum();
+        if self.kept.len() + bytes > KEPT_BYTES {
+            self.flush()?;
         }
+        for part in text.lines().flat_map(|line| [&head, line, end]) {
+            self.kept.extend_from_slice(part.as_bytes());
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Refusal> {
+        while !self.kept.is_empty() {
+            match self.out.write(&self.kept) {
+                Ok(count) if count > 0 => drop(self.kept.drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(Refusal::Later),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Nobody is there to read it, and nowhere is left to say so.
+                Err(_) | Ok(_) => self.kept.clear(),
+            }
+        }
+        if self.kept.capacity() > 2 * KEPT_BYTES {
+            self.kept = Vec::new();
+        }
+        Ok(())
     }
 }
 
@@ -62,6 +85,9 @@ impl Outlet for KernelLog {
 /// The text with every control character but newline spelled out: a name or a status text of an agent must not steer
 /// the terminal that shows it.
 fn printable(text: &str) -> String {
+    if !text.contains(|c: char| c.is_control() && c != '\n') {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() && c != '\n' {

@@ -92,6 +92,17 @@ pub(crate) fn write_entry(
     out.push(b'\n');
 }
 
+/// The bytes of [`head`].
+pub(crate) const HEAD_LENGTH: usize = stamp::LENGTH + 5;
+
+/// What [`write_entry`] writes before the text of a process's line that ends with a newline.
+pub(crate) fn head(stamp: &[u8; stamp::LENGTH], priority: u8) -> [u8; HEAD_LENGTH] {
+    let mut head = [b' '; HEAD_LENGTH];
+    head[..stamp::LENGTH].copy_from_slice(stamp);
+    head[stamp::LENGTH + 1..stamp::LENGTH + 4].copy_from_slice(&[b'<', b'0' + (priority & 7), b'>']);
+    head
+}
+
 /// The bytes that [`write_entry`] adds to a text, at most.
 pub(crate) const ENTRY_OVERHEAD: usize = stamp::LENGTH + 8;
 

@@ -19,7 +19,6 @@ mod config;
 mod entry;
 mod file;
 mod outbox;
-mod pipe;
 mod rate;
 mod reader;
 mod ring;
@@ -31,7 +30,6 @@ mod writer;
 
 pub use config::LogConfig;
 pub use entry::{Ending, Entry, Origin};
-pub use pipe::output_pipe;
 pub use rate::RateLimit;
 pub use store::{FollowId, LogStore};
 

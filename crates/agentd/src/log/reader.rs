@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 const FLOOD: Duration = Duration::from_millis(1);
 /// … of which more is let gather before it is read. A pipe does not fill in this time, so no agent is held up; and
 /// the work of a wake-up, of which each small write would cost one, is shared by hundreds of lines.
-const GATHER: Duration = Duration::from_micros(300);
+const GATHER: Duration = Duration::from_micros(500);
 
 /// Commands that come within this time of the last are a flood as well, of a manager that starts or stops many units …
 const COMMAND_FLOOD: Duration = Duration::from_millis(2);
@@ -43,6 +43,13 @@ const COMMAND_GATHER: Duration = Duration::from_millis(1);
 
 /// What is read at once: what a pipe holds, pipe(7).
 const READ_BYTES: usize = 64 << 10;
+
+/// What the pipe of an agent that fills it may hold from then on, so that it waits less for us, and we are woken less for
+/// it. Read in [`READS`] parts.
+const WIDE_PIPE: usize = 256 << 10;
+
+/// How often one pipe is read in its turn while there is more, at most.
+const READS: usize = WIDE_PIPE / READ_BYTES;
 
 /// The token of the waker; those of pipes count up from the next.
 const WAKER: u64 = 0;
@@ -80,6 +87,8 @@ struct Stream {
     paused: Option<Instant>,
     /// The disk was behind for too long: read all the same, until there is room.
     dropping: bool,
+    /// The pipe was found full, and may hold more since.
+    wide: bool,
 }
 
 pub(crate) struct Reader {
@@ -189,7 +198,8 @@ impl Reader {
         let splitter = Splitter::new(self.max_line).keeping(level_max);
         let pipe = File::from(pipe);
         self.runs.insert((run, token));
-        self.streams.insert(token, Stream { unit, run, pipe, splitter, paused: None, dropping: false });
+        let stream = Stream { unit, run, pipe, splitter, paused: None, dropping: false, wide: false };
+        self.streams.insert(token, stream);
     }
 
     fn record(&mut self, unit: &UnitName, run: Option<InvocationId>, priority: u8, text: &[u8]) {
@@ -201,12 +211,21 @@ impl Reader {
                 chunk.lines += 1;
             }
         }
-        self.outbox.push(unit, chunk);
+        self.outbox.push_record(unit, chunk);
     }
 
-    /// Reads once from a pipe that has something, if its lines can be taken.
+    /// Reads from a pipe that has something, as long as it is full and its lines can be taken.
     fn read(&mut self, token: u64) {
-        let Some(stream) = self.streams.get_mut(&token) else { return };
+        for _ in 0..READS {
+            if !self.read_once(token) {
+                break;
+            }
+        }
+    }
+
+    /// One read; whether it was as much as a read can be.
+    fn read_once(&mut self, token: u64) -> bool {
+        let Some(stream) = self.streams.get_mut(&token) else { return false };
         if self.outbox.has_room(&stream.unit, stream.dropping) {
             stream.dropping = false;
         } else if !stream.dropping {
@@ -215,16 +234,30 @@ impl Reader {
                 stream.paused = Some(Instant::now() + PATIENCE);
                 self.paused.push(token);
             }
-            return;
+            return false;
         }
         match self.read_some(token, READ_BYTES) {
             Ok(0) => self.close(token),
+            Ok(READ_BYTES) => {
+                self.widen(token);
+                return true;
+            }
             Ok(_) => {}
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(error) => {
                 tracing::error!(%error, "the output of a run cannot be read any more");
                 self.close(token);
             }
+        }
+        false
+    }
+
+    /// Lets a pipe that was full hold more.
+    fn widen(&mut self, token: u64) {
+        if let Some(stream) = self.streams.get_mut(&token).filter(|stream| !stream.wide) {
+            stream.wide = true;
+            // EPERM: the user's pipes hold as much as they may, pipe(7). It stays as it is, and costs more.
+            let _as_it_was = descriptor::set_pipe_size(&stream.pipe, WIDE_PIPE);
         }
     }
 
@@ -254,7 +287,7 @@ impl Reader {
             }
             limiter = Some(known);
         }
-        make(&mut stream.splitter, &mut Target { stamp: &stamp, chunk: &mut chunk, limiter });
+        make(&mut stream.splitter, &mut Target::new(&stamp, &mut chunk, limiter));
         if chunk.bytes.is_empty() {
             self.outbox.reuse(chunk.bytes);
         } else {
@@ -383,6 +416,9 @@ mod tests {
     use super::super::outbox::{TOTAL_BYTES, Work};
     use super::*;
 
+    /// More than there is room for.
+    const UNITS: u128 = 20;
+
     /// A disk that hangs is a writing thread that takes nothing.
     #[test]
     fn a_disk_that_hangs_holds_no_agent_up_and_every_line_is_held_or_counted() {
@@ -393,8 +429,7 @@ mod tests {
         let reader = Reader::new(Arc::clone(&waker), orders, Arc::clone(&outbox), 100, None).unwrap();
         let thread = std::thread::spawn(move || reader.run());
         let (mut longest, mut written, start) = (Duration::ZERO, 0_u64, Instant::now());
-        // More units than there is room for.
-        for number in 0..20 {
+        for number in 0..UNITS {
             let unit = UnitName::parse(&format!("u{number}.service")).unwrap();
             let (read, mut write) = io::pipe().unwrap();
             commands.send(Command::Attach(unit, InvocationId(number), read.into(), None)).unwrap();
@@ -423,7 +458,7 @@ mod tests {
         }
         assert_eq!(held + counted, written);
         assert!(
-            counted > 0 && bytes <= TOTAL_BYTES + (256 << 10),
+            counted > 0 && bytes <= TOTAL_BYTES + UNITS as usize * 2 * READ_BYTES,
             "{counted} lines counted, {bytes} bytes held"
         );
     }

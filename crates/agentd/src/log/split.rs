@@ -7,9 +7,7 @@
 //! - What a splitter holds is never longer than one line may be.
 //! - A line is either emitted whole, or in pieces of which all but the last say that they continue.
 
-use std::io::BufRead;
-
-use super::entry::{Ending, Origin, write_entry};
+use super::entry::{self, Ending, Origin, write_entry};
 use super::rate::Limiter;
 use super::ring::Chunk;
 use super::stamp;
@@ -20,14 +18,34 @@ const DEFAULT_PRIORITY: u8 = 6;
 /// Where lines go.
 pub(crate) struct Target<'a> {
     /// The time of all lines of one read.
-    pub(crate) stamp: &'a [u8; stamp::LENGTH],
+    stamp: &'a [u8; stamp::LENGTH],
+    /// What stands before a line that says nothing of itself.
+    head: [u8; entry::HEAD_LENGTH],
     /// They are appended here.
-    pub(crate) chunk: &'a mut Chunk,
+    chunk: &'a mut Chunk,
     /// Counts them, and says which are too many.
-    pub(crate) limiter: Option<&'a mut Limiter>,
+    limiter: Option<&'a mut Limiter>,
 }
 
-impl Target<'_> {
+impl<'a> Target<'a> {
+    /// Lines of one read, that came at the time of the stamp, go to the end of the chunk.
+    pub(crate) fn new(
+        stamp: &'a [u8; stamp::LENGTH],
+        chunk: &'a mut Chunk,
+        limiter: Option<&'a mut Limiter>,
+    ) -> Self {
+        Self { stamp, head: entry::head(stamp, DEFAULT_PRIORITY), chunk, limiter }
+    }
+
+    /// A line with its newline, as it was read.
+    fn emit_plain(&mut self, line: &[u8]) {
+        if self.limiter.as_mut().is_none_or(|limiter| limiter.admit()) {
+            self.chunk.bytes.extend_from_slice(&self.head);
+            self.chunk.bytes.extend_from_slice(line);
+            self.chunk.lines += 1;
+        }
+    }
+
     fn emit(&mut self, priority: u8, ending: Ending, text: &[u8]) {
         if self.limiter.as_mut().is_none_or(|limiter| limiter.admit()) {
             write_entry(&mut self.chunk.bytes, self.stamp, priority, Origin::Output, ending, text);
@@ -64,7 +82,9 @@ impl Splitter {
     pub(crate) fn feed(&mut self, mut input: &[u8], target: &mut Target<'_>) {
         while let Some((end, ending)) = find_end(input) {
             let (line, rest) = (&input[..end], &input[end + 1..]);
-            if self.partial.is_empty() {
+            if self.is_plain(line, ending) {
+                target.emit_plain(&input[..=end]);
+            } else if self.partial.is_empty() {
                 self.line(line, ending, target);
             } else {
                 self.extend(line, target);
@@ -74,6 +94,17 @@ impl Splitter {
             input = rest;
         }
         self.extend(input, target);
+    }
+
+    /// Whether a line goes out as it came, as nearly all do: this is what a flood of lines costs.
+    fn is_plain(&self, line: &[u8], ending: Ending) -> bool {
+        self.partial.is_empty()
+            && self.continued.is_none()
+            && ending == Ending::Newline
+            && line.len() <= self.max_line
+            && line.first() != Some(&b'<')
+            && line.last() != Some(&b'\r')
+            && self.level_max >= DEFAULT_PRIORITY
     }
 
     /// The writer is gone or done: emits the line that has no end, if there is one.
@@ -153,20 +184,8 @@ pub(crate) fn pieces(mut line: &[u8], max_line: usize) -> Vec<(&[u8], Ending)> {
 
 /// The end of the first line and what ends it.
 fn find_end(input: &[u8]) -> Option<(usize, Ending)> {
-    let newline = find(b'\n', input);
-    match find(0, &input[..newline.unwrap_or(input.len())]) {
-        Some(nul) => Some((nul, Ending::Nul)),
-        None => newline.map(|at| (at, Ending::Newline)),
-    }
-}
-
-/// The first `byte`. By way of `skip_until`, as that is the C library's vectorised memchr(3), which the standard
-/// library offers nowhere else; it is ten times as fast as a loop over the bytes.
-fn find(byte: u8, mut input: &[u8]) -> Option<usize> {
-    let before = input;
-    // Reading from memory cannot fail.
-    let length = input.skip_until(byte).unwrap_or(0);
-    (length > 0 && before[length - 1] == byte).then(|| length - 1)
+    let at = memchr::memchr2(b'\n', 0, input)?;
+    Some((at, if input[at] == 0 { Ending::Nul } else { Ending::Newline }))
 }
 
 /// Where to cut `text` so that no UTF-8 character is cut: at its end, or up to three bytes before it.
@@ -191,7 +210,7 @@ mod tests {
         let mut splitter = Splitter::new(max_line);
         let mut chunk = Chunk::new(None);
         let stamp = stamp::format(0);
-        let mut target = Target { stamp: &stamp, chunk: &mut chunk, limiter: None };
+        let mut target = Target::new(&stamp, &mut chunk, None);
         for input in inputs {
             splitter.feed(input, &mut target);
             assert!(splitter.partial.len() <= max_line, "bounded");

@@ -25,6 +25,14 @@ const STACK_BYTES: usize = 256 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FollowId(u64);
 
+#[cfg(test)]
+impl FollowId {
+    /// One for tests.
+    pub(crate) fn first() -> Self {
+        Self(0)
+    }
+}
+
 /// The log of all units. What is said about one unit through one store happens in the order in which it was said.
 ///
 /// Dropping it ends the threads in their own time; [`LogStore::stop`] waits for them.
@@ -34,6 +42,10 @@ pub struct LogStore {
     waker: Arc<Waker>,
     /// The reading thread was woken and has not looked yet.
     woken: Arc<AtomicBool>,
+    /// What can wait does so until [`LogStore::publish`].
+    held_back: bool,
+    /// Something was said that waits for it.
+    unpublished: AtomicBool,
     /// Its other end goes when the writing thread ends.
     ended: Mutex<mpsc::Receiver<()>>,
     next_follow: AtomicU64,
@@ -60,26 +72,43 @@ impl LogStore {
             writer.run();
             drop(alive);
         })?;
-        Ok(Self { commands, waker, woken, ended: Mutex::new(ended), next_follow: AtomicU64::new(0) })
+        let (ended, next_follow) = (Mutex::new(ended), AtomicU64::new(0));
+        let unpublished = AtomicBool::new(false);
+        Ok(Self { commands, waker, woken, held_back: false, unpublished, ended, next_follow })
+    }
+
+    /// The same, but new pipes, records and drains are taken up only after [`LogStore::publish`] or the next question: for
+    /// a loop that says much in each turn, and would pay for a wake-up with each.
+    #[must_use]
+    pub fn held_back(mut self) -> Self {
+        self.held_back = true;
+        self
+    }
+
+    /// Has all that was said so far taken up.
+    pub fn publish(&self) {
+        if self.held_back && self.unpublished.swap(false, Ordering::Relaxed) {
+            self.wake();
+        }
     }
 
     /// Reads the pipe of a run from now on, until its last writer is gone. `pipe` is its read end; the write end is
     /// both standard output and standard error of every process of the run. Lines whose priority is a larger number than
     /// `level_max` are dropped.
     pub fn attach(&self, unit: &UnitName, run: InvocationId, pipe: OwnedFd, level_max: Option<u8>) {
-        self.say(Command::Attach(unit.clone(), run, pipe, level_max));
+        self.say_in_turn(Command::Attach(unit.clone(), run, pipe, level_max));
     }
 
     /// Writes what the manager says of a unit into the unit's log; each line of `text` is an entry. `priority` is 0 to
     /// 7, syslog(3).
     pub fn record(&self, unit: &UnitName, run: Option<InvocationId>, priority: u8, text: &str) {
-        self.say(Command::Record(unit.clone(), run, priority, text.as_bytes().to_vec()));
+        self.say_in_turn(Command::Record(unit.clone(), run, priority, text.as_bytes().to_vec()));
     }
 
     /// Reads what is in the pipe of a run now, and ends a line that has no end. After it, a record comes after the
     /// last words of a process that has exited.
     pub fn drain(&self, run: InvocationId) {
-        self.say(Command::Drain(run));
+        self.say_in_turn(Command::Drain(run));
     }
 
     /// Has the newest entries of a unit, oldest of them first and at most [`MAX_READ`](super::MAX_READ), given to
@@ -131,10 +160,28 @@ impl LogStore {
     }
 
     fn say(&self, command: Command) {
+        self.send(command);
+        self.wake();
+    }
+
+    /// Says what can wait until the others of the turn are said.
+    fn say_in_turn(&self, command: Command) {
+        self.send(command);
+        if self.held_back {
+            self.unpublished.store(true, Ordering::Relaxed);
+        } else {
+            self.wake();
+        }
+    }
+
+    fn send(&self, command: Command) {
         if self.commands.send(command).is_err() {
             tracing::error!("the log of the agents' output has ended; what they say is lost");
         }
-        // Once for all that is said until it looks.
+    }
+
+    /// Once for all that is said until it looks.
+    fn wake(&self) {
         if !self.woken.swap(true, Ordering::AcqRel) {
             self.waker.wake();
         }

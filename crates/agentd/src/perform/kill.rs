@@ -49,15 +49,22 @@ fn through(pidfd: &PidFd, pid: u32, signal: i32) {
     }
 }
 
-/// SIGKILL for the whole tree of the run.
-pub fn all(world: &World, run: InvocationId) {
-    let Some(entry) = world.runs.get(run) else { return };
+/// SIGKILL for the whole tree of the run, and for the processes that we made for it, wherever they have gone.
+pub fn all(world: &mut World, run: InvocationId) {
+    let Some(entry) = world.runs.get_mut(run) else { return };
+    // After most exits nobody is left; the question whether that is so follows anyway.
+    if entry.cgroup.is_some() && entry.is_empty(run) {
+        return;
+    }
     let result = match &entry.cgroup {
         Some(leaf) => leaf.kill().map_err(|error| chain(&error)),
         None => with_tree(run, entry, |tree| tree.signal(Signal::KILL.number())).map(|_| ()),
     };
     if let Err(error) = result {
         tracing::error!(unit = %entry.unit.name, "the processes cannot be killed: {error}");
+    }
+    for process in entry.processes.values() {
+        through(&process.pidfd, process.pid, Signal::KILL.number());
     }
 }
 

@@ -28,14 +28,14 @@ pub struct Run {
     pub cgroup: Option<Leaf>,
     /// Its processes that we spawned.
     pub processes: BTreeMap<EffectId, Process>,
+    /// Its cgroup was found empty, and we have put no process into it since: nobody is left there to fork one.
+    pub emptied: bool,
     /// Effects that wait for the last process to go.
     pub awaiting: Vec<EffectId>,
     /// The number of this run, durable and strictly increasing.
     pub token: u64,
     /// How many of its processes the OOM killer had taken when we last looked.
     pub oom_kills: u64,
-    /// Orphans of this run that we adopted and reaped.
-    pub orphans: u64,
     /// What its processes write to; kept so that every command of the run has the same.
     pub output: Option<OwnedFd>,
     /// Whether that is a pipe into the embedded log.
@@ -50,17 +50,23 @@ pub struct Run {
 
 impl Run {
     /// Whether no process of the run is left: by its cgroup, else by those that we know and those that name it.
+    ///
+    /// A process of ours that is not reaped counts, wherever it has gone.
     #[must_use]
-    pub fn is_empty(&self, id: InvocationId) -> bool {
-        match &self.cgroup {
-            Some(leaf) => !leaf.is_populated().unwrap_or_else(|error| {
-                tracing::error!(unit = %self.unit.name, %error, "whether processes are left cannot be told");
-                false
-            }),
-            None => {
-                super::kill::members(id, self).is_ok_and(|pids| pids.is_empty()) && self.processes.is_empty()
-            }
+    pub fn is_empty(&mut self, id: InvocationId) -> bool {
+        if !self.processes.is_empty() {
+            return false;
         }
+        let Some(leaf) = &self.cgroup else {
+            return super::kill::members(id, self).is_ok_and(|pids| pids.is_empty());
+        };
+        if !self.emptied {
+            self.emptied = !leaf.is_populated().unwrap_or_else(|error| {
+                tracing::error!(unit = %self.unit.name, %error, "whether processes are left cannot be told");
+                true
+            });
+        }
+        self.emptied
     }
 }
 
@@ -123,6 +129,7 @@ impl Runs {
     pub fn enter(&mut self, run: InvocationId, effect: EffectId, process: Process) {
         self.by_pid.insert(process.pid, (run, effect));
         if let Some(entry) = self.runs.get_mut(&run) {
+            entry.emptied = false;
             entry.processes.insert(effect, process);
         }
     }

@@ -8,13 +8,13 @@ use std::path::Path;
 
 use agentd_engine::{Spawn, SpawnFailure};
 use agentd_linux::cgroup::{INFINITY, Leaf, Limits};
+use agentd_linux::pipe::output_pipe;
 use agentd_unit::UnitName;
 use agentd_unit::sections::{MemoryLimit, OomPolicy, ServiceSection, TasksLimit};
 
 use super::plan::{chain, resources};
 use super::runs::Run;
 use super::{identity, streams, temporary};
-use crate::log::output_pipe;
 use crate::world::World;
 
 /// Where units are without a `Slice`.
@@ -46,7 +46,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
         }
     }
     if let (Some(leaf), true) = (&cgroup, service.memory_max.is_some()) {
-        world.watches.add(spawn.run, leaf);
+        world.watches.add_memory(spawn.run, leaf);
     }
     let output = output(world, spawn)?;
     let private_tmp = service.sandbox.private_tmp.then(|| temporary::make(spawn.run)).transpose()?;
@@ -56,10 +56,10 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
             unit: unit.clone(),
             cgroup,
             processes: BTreeMap::new(),
+            emptied: false,
             awaiting: Vec::new(),
             token,
             oom_kills: 0,
-            orphans: 0,
             logged: output.logged,
             journal_stream: output.journal_stream,
             output: output.fd,
@@ -78,7 +78,7 @@ struct Output {
 }
 
 /// The journal's stream if journald is there, else a pipe into the embedded log.
-fn output(world: &World, spawn: &Spawn) -> Result<Output, SpawnFailure> {
+fn output(world: &mut World, spawn: &Spawn) -> Result<Output, SpawnFailure> {
     let unit = &spawn.unit.name;
     let how = spawn.unit.as_service().map(|body| &body.service.execution);
     let nowhere = Output { fd: None, logged: false, journal_stream: None };
@@ -89,7 +89,7 @@ fn output(world: &World, spawn: &Spawn) -> Result<Output, SpawnFailure> {
     if world.config.journal_streams && unit.as_str() != JOURNAL_UNIT {
         let identifier = how.and_then(|how| how.syslog_identifier.as_deref()).unwrap_or(unit.prefix());
         let socket = Path::new(agentd_linux::journal::STREAM_SOCKET);
-        if let Ok(fd) = agentd_linux::journal::connect(socket, identifier, unit.as_str()) {
+        if let Ok(fd) = world.journal_streams.connect(socket, identifier, unit.as_str()) {
             if let Err(error) = agentd_linux::journal::limit_level(unit.as_str(), level_max) {
                 tracing::warn!(unit = %unit, %error, "the journal cannot be told of LogLevelMax");
             }

@@ -7,7 +7,8 @@
 //!   and that still names the verified inode, or a private copy of the verified bytes.
 //! - Nothing is executed to learn what it is.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -32,6 +33,8 @@ pub struct Trust {
     pub copies: PathBuf,
     /// Whether execveat(2) by descriptor names the process right: Linux 6.14.
     pub by_descriptor: bool,
+    /// The runs that have copies.
+    pub copied: RefCell<BTreeSet<String>>,
 }
 
 /// What to hand to execve.
@@ -139,6 +142,7 @@ impl Trust {
     /// A copy of the verified bytes that only the manager's user can change, under the program's own name.
     fn copy(&self, mut file: File, program: &Path, run: &str) -> Result<PathBuf, Refusal> {
         let folder = self.copies.join(run);
+        self.copied.borrow_mut().insert(run.to_owned());
         let name = program.file_name().unwrap_or(program.as_os_str());
         let path = folder.join(name);
         let mut builder = fs::DirBuilder::new();
@@ -158,6 +162,9 @@ impl Trust {
 
     /// Removes the copies of a run.
     pub fn forget(&self, run: &str) {
+        if !self.copied.borrow_mut().remove(run) {
+            return;
+        }
         let folder = self.copies.join(run);
         match fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

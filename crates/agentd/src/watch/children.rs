@@ -1,10 +1,11 @@
 //! The one reaper of the process.
 
 use std::collections::VecDeque;
+use std::io;
 
 use agentd_engine::{EffectId, Event, ExitStatus, InvocationId};
 use agentd_linux::cgroup::CgroupRoot;
-use agentd_linux::reap::{Exit, reap_one};
+use agentd_linux::reap::{Exit, Reaped, reap_one, reap_unseen};
 use agentd_unit::{Signal, UnitName};
 
 use super::groups;
@@ -13,25 +14,34 @@ use crate::world::World;
 /// How many children are reaped in one turn at most, so that a flood of orphans delays nobody.
 const TURN: usize = 4096;
 
+/// How many of them are looked at before they are reaped, to tell in which unit they lived. In a flood that would cost
+/// ten times what the reaping does, so the others of a turn are counted and no more.
+const LOOKED_AT: usize = 64;
+
 /// Reaps what has ended. Returns whether there may be more.
 pub fn reap(world: &mut World, events: &mut VecDeque<Event>) -> bool {
-    for _ in 0..TURN {
-        let runs = &world.runs;
-        let cgroups = world.cgroups.as_ref();
-        // Look before reaping: once reaped, the number may already belong to another process, and its cgroup is gone.
-        let look = |pid| match runs.find(pid) {
-            Some(known) => Look::Ours(known),
-            None => Look::Orphan(cgroups.and_then(|cgroups| unit_of(cgroups, pid))),
-        };
-        match reap_one(look) {
+    let mut unseen = 0_u64;
+    let more = loop_over(world, events, &mut unseen);
+    if unseen > 0 {
+        world.orphans += unseen;
+        tracing::debug!("reaped {unseen} more orphans at once, without a look at where they lived");
+    }
+    more
+}
+
+fn loop_over(world: &mut World, events: &mut VecDeque<Event>, unseen: &mut u64) -> bool {
+    for number in 0..TURN {
+        match reap_next(world, number < LOOKED_AT) {
             Ok(Some((reaped, Look::Ours((run, id))))) => {
                 world.runs.leave(reaped.pid);
                 // A record of the exit comes after the last words, and an OOM kill before the exit that it caused.
                 world.drain_log(run);
                 groups::check_oom(run, world, events);
                 events.push_back(Event::Exited { id, run, status: status(reaped.exit) });
+                groups::reaped(run, world, events);
             }
             Ok(Some((reaped, Look::Orphan(unit)))) => world.adopted(reaped.pid, unit),
+            Ok(Some((_, Look::Unseen))) => *unseen += 1,
             Ok(None) => {
                 groups::check_empty_by_walk(world, events);
                 return false;
@@ -45,12 +55,30 @@ pub fn reap(world: &mut World, events: &mut VecDeque<Event>) -> bool {
     true
 }
 
+/// Reaps one child, and tells what it was. Nobody but this thread makes processes, so the number of one of ours names it
+/// until it is taken out of the runs, also once it is reaped.
+fn reap_next(world: &World, look: bool) -> io::Result<Option<(Reaped, Look)>> {
+    let runs = &world.runs;
+    if !look {
+        let known = |reaped: Reaped| (reaped, runs.find(reaped.pid).map_or(Look::Unseen, Look::Ours));
+        return Ok(reap_unseen()?.map(known));
+    }
+    let cgroups = world.cgroups.as_ref();
+    // Look before reaping: once reaped, the number may already belong to another process, and its cgroup is gone.
+    reap_one(|pid| match runs.find(pid) {
+        Some(known) => Look::Ours(known),
+        None => Look::Orphan(cgroups.and_then(|cgroups| unit_of(cgroups, pid))),
+    })
+}
+
 /// What a dead child is, seen before it is consumed.
 enum Look {
     /// A process that we spawned.
     Ours((InvocationId, EffectId)),
     /// One that we adopted, with the unit in whose cgroup it lived.
     Orphan(Option<UnitName>),
+    /// One that we adopted, of many at once.
+    Unseen,
 }
 
 fn unit_of(cgroups: &CgroupRoot, pid: u32) -> Option<UnitName> {

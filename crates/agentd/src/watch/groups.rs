@@ -5,9 +5,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use agentd_engine::{EffectId, Event, InvocationId};
-use agentd_linux::cgroup::{Changed, EventsWatch, Leaf, Removal};
+use agentd_linux::cgroup::{CgroupError, Changed, EventsWatch, Leaf, Removal};
 use agentd_unit::UnitName;
 
+use crate::perform::runs::Run;
 use crate::world::World;
 
 /// Which leaves are watched, and which wait to be removed.
@@ -38,14 +39,24 @@ impl Watches {
         self.watch.as_ref().map(|watch| watch.as_fd().try_clone_to_owned()).transpose()
     }
 
-    /// Watches a run's cgroup from now on; what changed before is not told.
+    /// Watches from now on whether a run's cgroup becomes empty; what changed before is not told.
     pub fn add(&mut self, run: InvocationId, leaf: &Leaf) {
-        if self.keys.contains_key(&run) {
-            return;
-        }
-        let key = self.key();
+        self.watch(run, |watch, key| watch.add(leaf, key));
+    }
+
+    /// Watches from now on what the memory limits of a run's cgroup do.
+    pub fn add_memory(&mut self, run: InvocationId, leaf: &Leaf) {
+        self.watch(run, |watch, key| watch.add_memory(leaf, key));
+    }
+
+    fn watch(
+        &mut self,
+        run: InvocationId,
+        add: impl FnOnce(&mut EventsWatch, u64) -> Result<(), CgroupError>,
+    ) {
+        let key = self.keys.get(&run).copied().unwrap_or_else(|| self.key());
         let Some(watch) = &mut self.watch else { return };
-        if let Err(error) = watch.add(leaf, key) {
+        if let Err(error) = add(watch, key) {
             tracing::error!(%error, "a cgroup cannot be watched");
             return;
         }
@@ -141,15 +152,33 @@ pub fn await_empty(id: EffectId, run: InvocationId, world: &mut World) -> bool {
     if world.runs.await_empty(id, run) {
         return true;
     }
-    if let Some(leaf) = world.runs.get(run).and_then(|run| run.cgroup.as_ref()) {
-        world.watches.add(run, leaf);
-        // It may have become empty before it was watched.
-        if leaf.is_populated().is_ok_and(|populated| !populated) {
-            world.runs.answer_awaiting(run, id);
-            return true;
-        }
+    if watch_if_all_reaped(run, world) {
+        world.runs.answer_awaiting(run, id);
+        return true;
     }
     false
+}
+
+/// Watches the cgroup of a run that somebody waits for, once all processes that we made for it are reaped: until then
+/// their reaping tells enough. True if it has become empty before it was watched.
+fn watch_if_all_reaped(id: InvocationId, world: &mut World) -> bool {
+    let Some(run) = world.runs.get_mut(id).filter(|run| run.processes.is_empty()) else { return false };
+    let Some(leaf) = &run.cgroup else { return false };
+    world.watches.add(id, leaf);
+    run.is_empty(id)
+}
+
+/// A process that we made for a run was reaped. If it was the last, and somebody waits for the end of the run, looks
+/// whether others are left.
+pub fn reaped(id: InvocationId, world: &mut World, events: &mut VecDeque<Event>) {
+    let waits = |run: &Run| run.processes.is_empty() && run.cgroup.is_some() && !run.awaiting.is_empty();
+    if !world.runs.get(id).is_some_and(waits) {
+        return;
+    }
+    check_empty(id, world, events);
+    if world.runs.get(id).is_some_and(waits) && watch_if_all_reaped(id, world) {
+        check_empty(id, world, events);
+    }
 }
 
 /// Tells of a run that has become empty, if somebody waits for that.
@@ -175,6 +204,9 @@ pub fn check_empty_by_walk(world: &mut World, events: &mut VecDeque<Event>) {
 
 /// Tells if the OOM killer took processes of a run since we last looked.
 pub fn check_oom(id: InvocationId, world: &mut World, events: &mut VecDeque<Event>) {
+    if !world.counts_memory() {
+        return;
+    }
     let Some(run) = world.runs.get_mut(id) else { return };
     let Some(leaf) = &run.cgroup else { return };
     match leaf.memory_events() {
