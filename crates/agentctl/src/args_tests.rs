@@ -66,6 +66,8 @@ fn every_form_that_scripts_rely_on_is_taken() {
         "analyze verify --all -o json",
         "analyze calendar daily --iterations=5 --base-time=now",
         "analyze timespan 5min 3s",
+        "analyze security",
+        "analyze security web ./a.service --threshold=50 -o json",
         "analyze unit-paths",
         "analyze dot web --order",
         "schema timer",

@@ -93,6 +93,16 @@ impl Accounts {
         }
     }
 
+    /// Whether an id is a user's or a group's. A database that cannot be read has none.
+    #[must_use]
+    pub fn knows_id(&self, id: u32) -> bool {
+        let has = |path: &Path, column: usize| {
+            let table = read(path).unwrap_or_default();
+            table.lines().any(|line| line.split(':').nth(column).is_some_and(|text| text.parse() == Ok(id)))
+        };
+        has(&self.passwd, 2) || has(&self.group, 2)
+    }
+
     /// A group's id by name or number.
     ///
     /// # Errors
@@ -201,6 +211,14 @@ mod tests {
         for text in ["nosuch", "0day", "", " svc", "broken", "bad", "-1", "4294967295", "99999999999"] {
             assert!(accounts.user(text).is_err(), "{text:?}");
             assert!(accounts.group(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_known_that_a_user_or_a_group_has() {
+        let (_dir, accounts) = accounts();
+        for (id, known) in [(200, true), (300, true), (7, true), (0, true), (1, true), (201, false)] {
+            assert_eq!(accounts.knows_id(id), known, "{id}");
         }
     }
 

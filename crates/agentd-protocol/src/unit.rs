@@ -130,6 +130,9 @@ pub struct UnitProperties {
     pub watchdog_usec: Option<u64>,
     /// `[Service] User`; empty: root or the manager's own.
     pub user: String,
+    /// The keys that wall the service's processes in, by name, with the values that count: what `[Agent] Sandbox` sets
+    /// among them. Empty for units without processes.
+    pub sandbox: std::collections::BTreeMap<String, String>,
     /// `[Agent] Kind`: `exec`, `go` or `python`; empty: no agent.
     pub agent_kind: String,
 

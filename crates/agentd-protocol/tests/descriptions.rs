@@ -98,6 +98,9 @@ fn example(description: &Description, field: &str, kind: &str) -> Value {
     if let Some(inner) = kind.strip_prefix("[]") {
         return json!([example(description, field, inner)]);
     }
+    if let Some(inner) = kind.strip_prefix("[string]") {
+        return json!({"SomeName": example(description, field, inner)});
+    }
     match kind {
         "int" => json!(7),
         "bool" => json!(true),

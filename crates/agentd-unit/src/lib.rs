@@ -12,6 +12,7 @@ pub mod diagnostic;
 pub mod digest;
 mod draft;
 pub mod edges;
+pub mod effective;
 pub mod escape;
 pub mod exec;
 pub mod import;
@@ -28,6 +29,7 @@ pub mod set;
 pub mod signal;
 mod source;
 pub mod specifier;
+pub mod strict;
 pub mod time;
 mod toml_front;
 pub mod unit;
@@ -46,8 +48,8 @@ pub use name::{UnitName, UnitNameError, UnitType};
 pub use parse::{ParseContext, Parsed, parse_unit};
 pub use search_path::{Scope, SearchPath};
 pub use sections::{
-    AgentKind, AgentSection, ControlAccess, InstallSection, KillMode, NotifyAccess, Restart, ServiceSection,
-    ServiceType, TimerSection, TimerTrigger, UnitSection,
+    AgentKind, AgentSandbox, AgentSection, ControlAccess, InstallSection, KillMode, NotifyAccess, Restart,
+    ServiceSection, ServiceType, TimerSection, TimerTrigger, UnitSection,
 };
 pub use set::UnitSet;
 pub use signal::Signal;

@@ -14,6 +14,7 @@ use crate::name::{UnitName, UnitType};
 use crate::schema::{self, ApplyContext, Section, Setting, Slot};
 use crate::source::{Origin, SourceFile, Syntax};
 use crate::specifier::SpecifierContext;
+use crate::strict;
 use crate::toml_front::{self, MAX_ERRORS};
 use crate::unit::{Body, LoadState, ServiceBody, Unit};
 use crate::zone::LocalZone;
@@ -91,6 +92,7 @@ impl Reader<'_> {
         }
         let sound = !self.diagnostics.iter().any(Diagnostic::is_error);
         if let Some(main) = files.first().filter(|_| sound) {
+            strict::expand(self.name, self.context, &mut self.draft);
             check::cross_check(self.name, &mut self.draft, main, &mut self.diagnostics);
         }
     }

@@ -447,8 +447,20 @@ pub struct AgentSection {
     pub pin: Vec<PathBuf>,
     /// `ControlAccess`: what the agent's own processes may ask of the manager; default: act on their own unit.
     pub control_access: ControlAccess,
+    /// `Sandbox`: a whole set of keys at once.
+    pub sandbox: AgentSandbox,
     /// Health, resurrection and replicas.
     pub life: AgentLife,
+}
+
+/// `[Agent] Sandbox`: the keys of `[Service]` that are set where the unit does not set them itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AgentSandbox {
+    /// None.
+    #[default]
+    None,
+    /// Those of [`strict::KEYS`](crate::strict::KEYS).
+    Strict,
 }
 
 /// `[Agent] ControlAccess`: what a process inside the unit's cgroup may do through the control socket, root or not.

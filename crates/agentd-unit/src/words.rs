@@ -1,6 +1,6 @@
 //! The words of settings that choose one of a few, both ways: from the file and for `show`.
 
-use crate::sections::{AgentKind, ControlAccess, KillMode, NotifyAccess, Restart, ServiceType};
+use crate::sections::{AgentKind, AgentSandbox, ControlAccess, KillMode, NotifyAccess, Restart, ServiceType};
 
 /// A choice with a word for each value.
 pub trait Words: Copy + PartialEq + 'static {
@@ -60,6 +60,10 @@ impl Words for AgentKind {
         &[("exec", Self::Exec), ("go", Self::Go), ("python", Self::Python)];
 }
 
+impl Words for AgentSandbox {
+    const WORDS: &'static [(&'static str, Self)] = &[("none", Self::None), ("strict", Self::Strict)];
+}
+
 impl Words for ControlAccess {
     const WORDS: &'static [(&'static str, Self)] =
         &[("none", Self::None), ("self", Self::Own), ("all", Self::All)];
@@ -83,5 +87,6 @@ mod tests {
         check::<NotifyAccess>();
         check::<AgentKind>();
         check::<ControlAccess>();
+        check::<AgentSandbox>();
     }
 }

@@ -19,6 +19,8 @@ fn what_is_covered_cannot_be_reached() {
     }
     let name = format!("agentd-test-{}", std::process::id());
     let strict = format!("ProtectSystem = \"strict\"\nStateDirectory = \"{name}\"");
+    let ours = std::fs::read_link("/proc/self/ns/ipc").unwrap().display().to_string();
+    let other_ipc = format!("test \"$(readlink /proc/self/ns/ipc)\" = \"{ours}\" || echo other").leak();
     let cases = [
         case(
             "tmp",
@@ -96,6 +98,7 @@ fn what_is_covered_cannot_be_reached() {
             "ls /opt /opt/deep; touch /opt/x 2>&1",
             "/opt:\ndeep\nold\nusr\n\n/opt/deep:\nname\ntouch: cannot touch '/opt/x': Read-only",
         ),
+        case("ipc", "PrivateIPC = true", other_ipc, "other\n"),
         case(
             "network",
             "PrivateNetwork = true",

@@ -117,6 +117,10 @@ fn an_unprivileged_user_has_agents_of_their_own() {
         ),
     );
     user.unit("other.service", "[Service]\nUser = \"root\"\nExecStart = [\"/bin/sleep\", \"1000\"]\n");
+    user.unit(
+        "strict.service",
+        "[Agent]\nSandbox = \"strict\"\n[Service]\nExecStart = \"/bin/sleep 1000\"\n",
+    );
     user.own();
     let (mut manager, lines, said) = start(&user);
     // Its words must go somewhere while it lives.
@@ -139,6 +143,9 @@ fn an_unprivileged_user_has_agents_of_their_own() {
     let stranger = user.ctl(&["start", "other"]);
     assert_eq!(stranger.status.code(), Some(1), "only root can become another user: {stranger:?}");
     assert!(String::from_utf8_lossy(&stranger.stderr).contains("other"), "{stranger:?}");
+    let strict = user.ctl(&["start", "strict"]);
+    assert_eq!(strict.status.code(), Some(1), "walls that cannot be built are not left out: {strict:?}");
+    assert!(user.property("strict", "Failure").contains("only a manager that runs as root"));
     let power = user.ctl(&["poweroff"]);
     assert!(!power.status.success(), "the machine is not the user's: {power:?}");
 

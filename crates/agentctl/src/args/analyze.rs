@@ -25,6 +25,8 @@ pub(crate) enum AnalyzeVerb {
     Calendar(Calendar),
     /// Show what spans of time mean
     Timespan(Timespan),
+    /// Tell how much of the machine services could reach, key by key, from 0.0 to 10.0
+    Security(Security),
     /// Draw the dependencies between units for dot of graphviz
     Dot(Dot),
 }
@@ -60,6 +62,17 @@ pub(crate) struct Timespan {
     /// Spans such as '1min 30s' or 90
     #[arg(required = true, value_name = "SPAN")]
     pub(crate) spans: Vec<String>,
+}
+
+/// `analyze security`.
+#[derive(Debug, Args)]
+pub(crate) struct Security {
+    /// Services by name, or unit files; all services of the search path if none is named
+    #[arg(value_name = "UNIT|FILE")]
+    pub(crate) units: Vec<String>,
+    /// Exit with 1 if one is more exposed than this, in tenths: 50 is 5.0
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=100))]
+    pub(crate) threshold: u64,
 }
 
 /// `analyze dot`.

@@ -48,7 +48,15 @@ pub(crate) fn show(context: &Context, show: &Show, out: &mut impl Write) -> Outc
 
 fn object<T: Serialize>(value: &T) -> Result<Map<String, Value>, Failure> {
     match serde_json::to_value(value).map_err(io::Error::from)? {
-        Value::Object(object) => Ok(object),
+        Value::Object(mut object) => {
+            // Each key of the sandbox is a property like any other.
+            if let Some(Value::Object(walls)) = object.remove("Sandbox") {
+                walls.into_iter().for_each(|(key, value)| {
+                    object.entry(key).or_insert(value);
+                });
+            }
+            Ok(object)
+        }
         other => Ok(Map::from_iter([("Value".to_owned(), other)])),
     }
 }

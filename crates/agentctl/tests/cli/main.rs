@@ -4,5 +4,6 @@
 mod agreement;
 mod analyze;
 mod manager;
+mod security;
 mod signing;
 mod verbs;

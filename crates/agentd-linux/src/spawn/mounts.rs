@@ -14,6 +14,8 @@ pub struct Namespaces {
     pub network: bool,
     /// A host name.
     pub hostname: bool,
+    /// System V IPC and message queues.
+    pub ipc: bool,
     /// Mounts, made in this order: an upper one before those in it. None: as the manager.
     pub mounts: Vec<MountEntry>,
 }

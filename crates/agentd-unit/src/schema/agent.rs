@@ -2,7 +2,7 @@
 
 use super::slot::{names, put};
 use super::{Setting, Slot};
-use crate::sections::{AgentKind, ControlAccess};
+use crate::sections::{AgentKind, AgentSandbox, ControlAccess};
 
 /// The keys.
 pub(super) const SETTINGS: &[Setting] = &[
@@ -18,5 +18,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         "ControlAccess",
         Slot::Choice(names::<ControlAccess>, |d, word| put(&mut d.agent.control_access, word)),
         "What the agent's processes may ask of the manager: none, self (default) or all.",
+    ),
+    Setting::new(
+        "Sandbox",
+        Slot::Choice(names::<AgentSandbox>, |d, word| put(&mut d.agent.sandbox, word)),
+        "strict: all keys of docs/sandbox.md that the unit does not set itself; default none.",
     ),
 ];

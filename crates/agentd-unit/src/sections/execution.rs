@@ -28,6 +28,8 @@ pub struct Execution {
     pub io_class: Option<IoClass>,
     /// `IOSchedulingPriority`: 0, the highest, to 7.
     pub io_priority: Option<u32>,
+    /// `DynamicUser`: a user of its own, which exists as long as the unit runs.
+    pub dynamic_user: bool,
     /// `SupplementaryGroups`: besides those of the user.
     pub supplementary_groups: Vec<Principal>,
     /// `EnvironmentFile`: read at each start, after `Environment`, in this order.
@@ -86,6 +88,7 @@ impl Default for Execution {
             cpu_affinity: Vec::new(),
             io_class: None,
             io_priority: None,
+            dynamic_user: false,
             supplementary_groups: Vec::new(),
             environment_files: Vec::new(),
             pass_environment: Vec::new(),

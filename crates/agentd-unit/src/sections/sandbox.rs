@@ -13,6 +13,8 @@ pub struct Sandbox {
     pub private_tmp: bool,
     /// `PrivateDevices`: a `/dev` with pseudo devices alone, and no capability to make others.
     pub private_devices: bool,
+    /// `PrivateIPC`: System V IPC and message queues of its own.
+    pub private_ipc: bool,
     /// `PrivateNetwork`: a network of its own, with nothing but a loopback device.
     pub private_network: bool,
     /// `ProtectSystem`.

@@ -127,6 +127,13 @@ pub fn address_family(text: &str) -> Result<u16, Refused> {
     })
 }
 
+/// The name of a family; its number where it has none here.
+#[must_use]
+pub fn family_name(number: u16) -> String {
+    let known = FAMILIES.iter().find(|(_, known)| *known == number);
+    known.map_or_else(|| number.to_string(), |(name, _)| (*name).to_owned())
+}
+
 /// The kinds of namespaces, namespaces(7), with their flags of clone(2).
 const NAMESPACES: [(&str, u32); 7] = [
     ("mnt", 0x0002_0000),
@@ -150,6 +157,24 @@ pub fn namespace(text: &str) -> Result<u32, Refused> {
         let help = "the kinds are cgroup, ipc, mnt, net, pid, user and uts";
         Refused::of(text, "is no kind of namespace", help)
     })
+}
+
+/// The names of the kinds whose flags are set.
+#[must_use]
+pub fn namespace_names(flags: u32) -> Vec<&'static str> {
+    NAMESPACES.iter().filter(|(_, flag)| flags & flag != 0).map(|(name, _)| *name).collect()
+}
+
+/// How a denial is written.
+#[must_use]
+pub fn denial_name(denial: Denial) -> String {
+    match denial {
+        Denial::Kill => "kill".to_owned(),
+        Denial::Errno(errno) => {
+            let known = ERRORS.iter().find(|(_, number)| *number == errno);
+            known.map_or_else(|| errno.to_string(), |(name, _)| (*name).to_owned())
+        }
+    }
 }
 
 #[cfg(test)]

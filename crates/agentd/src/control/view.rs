@@ -235,6 +235,8 @@ fn service(service: &ServiceSection, p: &mut UnitProperties) {
     p.restart_usec = Some(clamp(service.restart_sec.as_micros()));
     p.exec_start = service.exec_start.iter().map(|command| command.argv.clone()).collect();
     p.watchdog_usec = service.watchdog.map(|span| clamp(span.as_micros()));
+    let walls = agentd_unit::effective::sandbox(service).into_iter();
+    p.sandbox = walls.map(|(key, value)| (key.to_owned(), value)).collect();
     p.user = service.user.clone().unwrap_or_default();
     p.slice = service.slice.as_ref().map_or_else(|| "system.slice".to_owned(), UnitName::to_string);
     p.cpu_quota_per_sec_usec = service.cpu_quota.map(|quota| quota.saturating_mul(100));

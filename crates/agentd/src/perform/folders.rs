@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown, lchown};
 use std::path::{Path, PathBuf};
 
 use agentd_engine::SpawnFailure;
@@ -85,11 +85,14 @@ pub fn make(
     service: &ServiceSection,
     owner: Option<&Identity>,
 ) -> Result<Vec<Made>, SpawnFailure> {
+    let dynamic = service.execution.dynamic_user;
     let mut made = Vec::new();
     for kind in kinds(&world.config.folders, service).iter().filter(|kind| !kind.names.is_empty()) {
         let paths: Vec<PathBuf> = kind.names.iter().map(|name| kind.base.join(name)).collect();
         for path in &paths {
-            one(path, kind.mode, owner.filter(|_| kind.owned)).map_err(|error| {
+            // What a dynamic user leaves must not be open to whoever has its number next.
+            let mode = if dynamic && kind.owned { kind.mode & 0o700 } else { kind.mode };
+            one(path, mode, owner.filter(|_| kind.owned), dynamic).map_err(|error| {
                 let text = format!("{}: {} cannot be made: {error}", kind.key, path.display());
                 step(kind.exit_status, text)
             })?;
@@ -101,13 +104,30 @@ pub fn make(
 
 /// Makes one folder with the owner and mode that it is to have. A link in its place is refused: whoever could put
 /// it there would be given what it leads to.
-fn one(path: &Path, mode: u32, owner: Option<&Identity>) -> io::Result<()> {
+fn one(path: &Path, mode: u32, owner: Option<&Identity>, dynamic: bool) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o755).create(path)?;
     let folder = open_folder(path)?;
     if let Some(who) = owner {
+        if dynamic && folder.metadata()?.uid() != who.uid {
+            // Another number than last time: shut first, so that nobody but root reaches what changes hands.
+            folder.set_permissions(Permissions::from_mode(0o700))?;
+            give(path, who)?;
+        }
         fchown(&folder, Some(who.uid), Some(who.gid))?;
     }
     folder.set_permissions(Permissions::from_mode(mode))
+}
+
+/// Gives away all that is in a folder; links themselves and not what they lead to.
+fn give(folder: &Path, who: &Identity) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        lchown(entry.path(), Some(who.uid), Some(who.gid))?;
+        if entry.file_type()?.is_dir() {
+            give(&entry.path(), who)?;
+        }
+    }
+    Ok(())
 }
 
 fn open_folder(path: &Path) -> io::Result<File> {

@@ -1,10 +1,14 @@
 //! Who a command runs as: `User`, `Group`, `SupplementaryGroups`, looked up in the user databases.
 
+use std::collections::BTreeSet;
+
 use agentd_engine::SpawnFailure;
 use agentd_linux::spawn::Identity;
 use agentd_linux::user::{User, UserError};
 use agentd_unit::sections::ServiceSection;
+use agentd_unit::{Unit, UnitName};
 
+use super::dynamic_user;
 use super::environment::Account;
 use super::plan::{chain, step};
 use crate::world::World;
@@ -12,14 +16,46 @@ use crate::world::World;
 const EXIT_GROUP: u8 = 216;
 const EXIT_USER: u8 = 217;
 
-/// The account of `User`; none without one.
+/// The account of `User`, or the dynamic one of the run; none without either.
 ///
 /// # Errors
 /// There is no such user.
-pub fn account(world: &World, service: &ServiceSection) -> Result<Option<User>, SpawnFailure> {
+pub fn account(
+    world: &World,
+    unit: &UnitName,
+    service: &ServiceSection,
+    dynamic: Option<u32>,
+) -> Result<Option<User>, SpawnFailure> {
+    if let Some(uid) = dynamic {
+        let name = service.user.clone().unwrap_or_else(|| dynamic_user::name(unit, uid));
+        let (home, shell) = ("/".into(), "/usr/sbin/nologin".into());
+        return Ok(Some(User { name, uid, gid: uid, home, shell }));
+    }
     let Some(name) = &service.user else { return Ok(None) };
     let user = world.accounts.user(name);
     user.map(Some).map_err(|e| step(EXIT_USER, format!("User={name}: {}", chain(&e))))
+}
+
+/// The user that a new run has of its own; none without `DynamicUser`, or where `User` names one that there is.
+///
+/// # Errors
+/// A user manager can give no other users away; all are taken.
+pub fn dynamic(world: &World, unit: &Unit) -> Result<Option<u32>, SpawnFailure> {
+    let Some(service) = unit.as_service().map(|body| &body.service) else { return Ok(None) };
+    let known = |name: &String| world.accounts.user(name).is_ok();
+    if !service.execution.dynamic_user || service.user.as_ref().is_some_and(known) {
+        return Ok(None);
+    }
+    if world.owner.uid != 0 {
+        let text = "DynamicUser: only a manager that runs as root can give a unit a user of its own; \
+                    write DynamicUser=no to run it as you";
+        return Err(step(EXIT_USER, text.into()));
+    }
+    let others = world.runs.iter().filter(|(_, run)| run.unit.name != unit.name);
+    let taken: BTreeSet<u32> = others.filter_map(|(_, run)| run.dynamic_uid).collect();
+    let free = |uid: u32| !taken.contains(&uid) && !world.accounts.knows_id(uid);
+    let uid = dynamic_user::candidates(&unit.name).find(|uid| free(*uid));
+    uid.map(Some).ok_or_else(|| step(EXIT_USER, "DynamicUser: all user ids are taken".into()))
 }
 
 /// The ids of a unit's processes; none where the unit names neither user nor group.

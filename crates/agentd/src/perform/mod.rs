@@ -5,6 +5,7 @@
 pub mod archive;
 pub mod conditions;
 pub mod credentials;
+pub mod dynamic_user;
 pub mod env_file;
 pub mod environment;
 pub mod filters;

@@ -45,6 +45,8 @@ pub enum Cover {
         /// Options of proc(5).
         options: String,
     },
+    /// The message queues of its own IPC.
+    Queues,
     /// What is there, and nothing can be written.
     ReadOnly,
     /// What is there, although what is above it is covered.
@@ -55,11 +57,12 @@ impl Cover {
     const fn rank(&self) -> u8 {
         match self {
             Self::Inaccessible => 0,
-            Self::Tree { .. } => 1,
-            Self::Temporary { .. } => 2,
-            Self::Processes { .. } => 3,
-            Self::ReadOnly => 4,
-            Self::AsItIs => 5,
+            Self::Queues => 1,
+            Self::Tree { .. } => 2,
+            Self::Temporary { .. } => 3,
+            Self::Processes { .. } => 4,
+            Self::ReadOnly => 5,
+            Self::AsItIs => 6,
         }
     }
 }
@@ -230,6 +233,7 @@ impl<'a> Mounts<'a> {
             }
             Cover::Temporary { options, .. } => (new("tmpfs", options)?, MountFlags::default()),
             Cover::Processes { options } => (new("proc", options)?, MountFlags::INERT),
+            Cover::Queues => (new("mqueue", "")?, MountFlags::INERT),
         };
         Ok(MountEntry { key: entry.key, target: c_path(&entry.target)?, mount, flags, optional: false })
     }

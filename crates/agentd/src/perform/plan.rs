@@ -114,7 +114,8 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
     let command =
         command.ok_or_else(|| resources(format!("{} has no command {}", spawn.kind, spawn.index)))?;
     let privileged = command.full_privileges;
-    let user = identity::account(world, service)?;
+    let dynamic = world.runs.get(spawn.run).and_then(|run| run.dynamic_uid);
+    let user = identity::account(world, &unit.name, service, dynamic)?;
     // What the unit's folders belong to, whoever the command runs as.
     let owner = identity::identity(world, service, user.as_ref())?;
     let made = folders::make(world, service, owner.as_ref())?;

@@ -44,6 +44,8 @@ pub struct Run {
     pub journal_stream: Option<String>,
     /// Where its secrets are, once they are.
     pub credentials: Option<PathBuf>,
+    /// The user that is its own under `DynamicUser`.
+    pub dynamic_uid: Option<u32>,
     /// Its own `/tmp` and `/var/tmp`.
     pub private_tmp: Option<[PathBuf; 2]>,
 }

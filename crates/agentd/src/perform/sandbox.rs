@@ -45,6 +45,7 @@ pub fn wall(plan: &mut SpawnPlan<'_>, service: &ServiceSection, own: &Own<'_>) -
     }
     plan.namespaces.network = sandbox.private_network;
     plan.namespaces.hostname = sandbox.protect_hostname;
+    plan.namespaces.ipc = sandbox.private_ipc;
     let root = service.execution.root_directory.as_deref();
     let mut mounts = Mounts::new(Place { root, runtime: own.runtime });
     view::protect(&mut mounts, sandbox, own.made)?;

@@ -39,8 +39,9 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
         &unit.as_service().ok_or_else(|| resources(format!("{} is no service", unit.name)))?.service;
     let token = world.state.next_fencing_token().map_err(|e| resources(chain(&e)))?;
     let cgroup = cgroup(world, &unit.name, service)?;
+    let dynamic_uid = identity::dynamic(world, unit)?;
     if let (Some(leaf), true) = (&cgroup, service.resources.delegate) {
-        let user = identity::account(world, service)?;
+        let user = identity::account(world, &unit.name, service, dynamic_uid)?;
         if let Some(owner) = identity::identity(world, service, user.as_ref())? {
             leaf.delegate(owner.uid, owner.gid).map_err(|e| resources(format!("Delegate: {}", chain(&e))))?;
         }
@@ -64,6 +65,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
             journal_stream: output.journal_stream,
             output: output.fd,
             private_tmp,
+            dynamic_uid,
             credentials: None,
         },
     );

@@ -139,6 +139,9 @@ pub fn replace(
     if sandbox.private_devices {
         devices(mounts)?;
     }
+    if sandbox.private_ipc {
+        mounts.add("PrivateIPC", Path::new("/dev/mqueue"), Need::Optional, Cover::Queues)?;
+    }
     for temporary in &sandbox.temporary {
         let cover = Cover::Temporary { options: temporary.options.clone(), read_only: temporary.read_only };
         mounts.add("TemporaryFileSystem", &temporary.path, Need::Made, cover)?;

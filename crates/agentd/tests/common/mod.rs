@@ -34,7 +34,12 @@ pub struct Setup {
 impl Setup {
     /// An empty folder.
     pub fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("agentd-test-{}-{name}", std::process::id()));
+        Self::below(&std::env::temp_dir(), name)
+    }
+
+    /// An empty folder below another one than that for temporary files, which PrivateTmp hides.
+    pub fn below(base: &Path, name: &str) -> Self {
+        let folder = base.join(format!("agentd-test-{}-{name}", std::process::id()));
         for part in ["units", "run", "state", "log", "keys"] {
             fs::create_dir_all(folder.join(part)).unwrap();
         }

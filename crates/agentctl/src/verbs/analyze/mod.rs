@@ -2,6 +2,7 @@
 
 mod dot;
 mod findings;
+mod security;
 mod times;
 mod verify;
 
@@ -24,6 +25,7 @@ pub(crate) fn analyze(context: &Context, analyze: &Analyze, out: &mut impl Write
         AnalyzeVerb::UnitPaths => unit_paths(context, out),
         AnalyzeVerb::Calendar(calendar) => times::calendar(context, calendar, out),
         AnalyzeVerb::Timespan(timespan) => times::timespan(context, timespan, out),
+        AnalyzeVerb::Security(arguments) => security::security(context, arguments, out),
         AnalyzeVerb::Dot(arguments) => dot::dot(context, arguments, out),
     }
 }

@@ -9,7 +9,7 @@ use super::super::step::Step;
 use super::{At, Failure, Walk};
 
 impl Walk<'_> {
-    /// Network, host name, mounts.
+    /// Network, host name, IPC, mounts.
     pub(super) fn enter_namespaces(&mut self) -> Result<(), Failure> {
         if self.namespaces.network {
             raw::unshare(libc::CLONE_NEWNET).at(Step::Network)?;
@@ -17,6 +17,9 @@ impl Walk<'_> {
         }
         if self.namespaces.hostname {
             raw::unshare(libc::CLONE_NEWUTS).at(Step::Namespace)?;
+        }
+        if self.namespaces.ipc {
+            raw::unshare(libc::CLONE_NEWIPC).at(Step::Namespace)?;
         }
         if !self.namespaces.mounts.is_empty() {
             raw::unshare(libc::CLONE_NEWNS).at(Step::Namespace)?;

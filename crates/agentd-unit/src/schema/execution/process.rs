@@ -70,6 +70,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Its rank within its class; 0 is the highest, default 4.",
     ),
     Setting::new(
+        "DynamicUser",
+        Slot::Bool(|d| &mut d.service.execution.dynamic_user),
+        "A user of its own while it runs, with the walls that it needs; default no.",
+    ),
+    Setting::new(
         "SupplementaryGroups",
         Slot::Own("list of groups", |value, d, cx| {
             let field = &mut d.service.execution.supplementary_groups;

@@ -19,6 +19,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         "A /dev with null, zero, random and the like alone; default no.",
     ),
     Setting::new(
+        "PrivateIPC",
+        Slot::Bool(|d| &mut d.service.sandbox.private_ipc),
+        "System V IPC and POSIX message queues of its own; default no.",
+    ),
+    Setting::new(
         "PrivateNetwork",
         Slot::Bool(|d| &mut d.service.sandbox.private_network),
         "A network of its own, with a loopback device alone; default no.",
