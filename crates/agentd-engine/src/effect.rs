@@ -7,7 +7,7 @@ use std::time::Duration;
 use agentd_unit::{ExecKind, Realtime, Signal, Unit, UnitName};
 
 use crate::event::{ExitStatus, ShutdownKind};
-use crate::ids::{EffectId, InvocationId, JobId, RequestId};
+use crate::ids::{AttachmentId, EffectId, InvocationId, JobId, RequestId};
 use crate::state::ServiceResult;
 
 /// Something that the shell must do.
@@ -59,6 +59,18 @@ pub enum Effect {
     Release {
         /// The run.
         run: InvocationId,
+    },
+    /// Do what a notification asked for that something came along with: its sender may say so.
+    TakeAttachment {
+        /// What came along.
+        id: AttachmentId,
+        /// The unit whose store it is for.
+        unit: UnitName,
+    },
+    /// Let go what came along with a notification: its sender may not say anything, or its run is over.
+    DropAttachment {
+        /// What came along.
+        id: AttachmentId,
     },
     /// A request became a job (for callers that do not wait). The final answer still follows.
     Accepted {

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use agentd_unit::{Signal, UnitName, UnitSet};
+use agentd_unit::{NotifyAccess, Signal, UnitName, UnitSet};
 
-use crate::ids::{EffectId, InvocationId, JobId, RequestId};
+use crate::ids::{AttachmentId, EffectId, InvocationId, JobId, RequestId};
 
 /// Something that happened outside the engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -197,6 +197,14 @@ pub struct Notification {
     pub watchdog: Option<Duration>,
     /// `EXTEND_TIMEOUT_USEC=`: the running timeout ends no sooner than this from now.
     pub extend_timeout: Option<Duration>,
+    /// `BUSERROR=`.
+    pub bus_error: Option<String>,
+    /// `NOTIFYACCESS=`: whose notifications count from now on.
+    pub access: Option<NotifyAccess>,
+    /// `FDSTORE=1`, `FDSTOREREMOVE=1` or `BARRIER=1`: what came along waits under this name, and is closed by exactly one
+    /// [`Effect::TakeAttachment`](crate::Effect::TakeAttachment) or
+    /// [`Effect::DropAttachment`](crate::Effect::DropAttachment).
+    pub attachment: Option<AttachmentId>,
 }
 
 /// What can be asked of the manager.

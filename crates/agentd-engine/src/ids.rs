@@ -37,3 +37,7 @@ impl fmt::Display for JobId {
 /// One request from outside, named by whoever brings it in; every request gets exactly one final answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
+
+/// What came along with a notification and waits in the shell: descriptors to keep, or a barrier. Named by the shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AttachmentId(pub u64);

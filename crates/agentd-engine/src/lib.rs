@@ -51,7 +51,7 @@ pub use event::{
     Checked, Event, ExitStatus, JobKind, JobMode, KillWhom, Notification, Request, Sender, ShutdownKind,
     SpawnFailure, SpawnFailureKind,
 };
-pub use ids::{EffectId, InvocationId, JobId, RequestId};
+pub use ids::{AttachmentId, EffectId, InvocationId, JobId, RequestId};
 pub use manager::{Config, Manager};
 pub use state::{ActiveState, ServiceResult};
 pub use view::{ExecStatusView, JobView, TimerView, UnitView};

@@ -85,8 +85,9 @@ impl Manager {
         notification: &Notification,
         out: &mut Out<'_>,
     ) {
-        let Some((unit, facts)) = self.present(run) else { return };
+        let Some((unit, facts)) = self.present(run) else { return drop_attachment(notification, out) };
         if !facts.may_notify(sender) {
+            drop_attachment(notification, out);
             let name = self.name(unit);
             let text = format!(
                 "{name}: Ignored a notification, as NotifyAccess does not allow its sender {sender:?}."
@@ -95,6 +96,9 @@ impl Manager {
             return;
         }
         facts.note(notification, out);
+        if let (Some(id), Some(run)) = (notification.attachment, &facts.run) {
+            out.push(Effect::TakeAttachment { id, unit: run.unit.name.clone() });
+        }
         if let Some(span) = notification.extend_timeout {
             let least = out.now.monotonic + span;
             if let Some(service) = self.entry_mut(unit).and_then(|entry| entry.service_mut()) {
@@ -112,5 +116,12 @@ impl Manager {
                 self.drive(unit, event, out);
             }
         }
+    }
+}
+
+/// What came along with a notification that counts for nothing.
+fn drop_attachment(notification: &Notification, out: &mut Out<'_>) {
+    if let Some(id) = notification.attachment {
+        out.push(Effect::DropAttachment { id });
     }
 }

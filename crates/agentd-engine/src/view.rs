@@ -39,6 +39,8 @@ pub struct UnitView {
     pub status_text: Option<String>,
     /// `ERRNO=` of the service.
     pub status_errno: Option<i32>,
+    /// `BUSERROR=` of the service.
+    pub status_bus_error: Option<String>,
     /// The job that is queued or running for it.
     pub job: Option<JobId>,
     /// When it last became active.

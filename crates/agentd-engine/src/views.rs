@@ -34,6 +34,7 @@ impl Manager {
             n_restarts: facts.map_or(0, |facts| facts.restarts.count),
             status_text: facts.and_then(|facts| facts.status_text.clone()),
             status_errno: facts.and_then(|facts| facts.status_errno),
+            status_bus_error: facts.and_then(|facts| facts.status_bus_error.clone()),
             job: entry.job,
             active_enter: entry.times.active_enter,
             active_exit: entry.times.active_exit,

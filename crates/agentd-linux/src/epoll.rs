@@ -3,7 +3,7 @@
 //! For threads that have no event loop of their own, such as the one that reads the agents' output.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use nix::sys::epoll::{EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -28,6 +28,23 @@ impl Epoll {
     /// EPERM: the descriptor cannot be waited for (a regular file); EEXIST: it is watched already; ENOMEM, ENOSPC.
     pub fn add(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
         Ok(self.0.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, token))?)
+    }
+
+    /// Watches `fd` for a hang-up or an error alone, under the name `token`. It is told for as long as the open file
+    /// lives, also when `fd` is closed while a copy of it is open elsewhere: [`remove`](Self::remove) it first.
+    ///
+    /// # Errors
+    /// EPERM: the descriptor cannot be waited for (a regular file); EEXIST: it is watched already; ENOMEM, ENOSPC.
+    pub fn add_hangup(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
+        Ok(self.0.add(fd, EpollEvent::new(EpollFlags::empty(), token))?)
+    }
+
+    /// The set itself as a descriptor, which is readable while something in it has something to say. epoll(7).
+    ///
+    /// # Errors
+    /// EMFILE, ENFILE.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.0.0.try_clone()
     }
 
     /// Watches it no longer.
@@ -132,6 +149,20 @@ mod tests {
         ready.clear();
         epoll.wait(&mut ready, Some(Duration::ZERO)).unwrap();
         assert!(ready.is_empty(), "cleared");
+    }
+
+    #[test]
+    fn a_hang_up_is_told_and_bytes_are_not() {
+        let (read, mut write) = std::io::pipe().unwrap();
+        let epoll = Epoll::new().unwrap();
+        epoll.add_hangup(&read, 3).unwrap();
+        write.write_all(b"x").unwrap();
+        let mut ready = Vec::new();
+        epoll.wait(&mut ready, Some(Duration::ZERO)).unwrap();
+        assert!(ready.is_empty());
+        drop(write);
+        epoll.wait(&mut ready, None).unwrap();
+        assert_eq!(ready, [3]);
     }
 
     #[test]

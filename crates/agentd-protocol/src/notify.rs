@@ -76,6 +76,8 @@ pub struct NotifyMessage {
     pub notify_access: Option<String>,
     /// `ERRNO=`: 0 to 4095, errno(3).
     pub errno: Option<i32>,
+    /// `BUSERROR=`: an error by its D-Bus name, such as `org.freedesktop.DBus.Error.TimedOut`.
+    pub bus_error: Option<String>,
     /// `MAINPID=`: the service says which process is the main one, 1 to 4194304.
     pub main_pid: Option<u32>,
     /// `WATCHDOG=`.
@@ -161,6 +163,7 @@ impl NotifyMessage {
             "STATUS" => self.status = Some(value.to_owned()),
             "NOTIFYACCESS" => self.notify_access = Some(access(value)?),
             "ERRNO" => self.errno = Some(number(value, 4095)? as i32),
+            "BUSERROR" => self.bus_error = Some(value.to_owned()),
             "MAINPID" => match number(value, PID_MAX.into())? as u32 {
                 0 => return Err("0 is no pid"),
                 pid => self.main_pid = Some(pid),

@@ -125,6 +125,13 @@ pub struct UnitProperties {
     pub status_text: String,
     /// `ERRNO=` of the service.
     pub status_errno: i32,
+    /// `BUSERROR=` of the service.
+    pub status_bus_error: String,
+    /// `[Service] FileDescriptorStoreMax`.
+    pub file_descriptor_store_max: u64,
+    /// How many descriptors it has left with the manager.
+    #[serde(rename = "NFileDescriptorStore")]
+    pub n_file_descriptor_store: u64,
     /// `[Service] WatchdogSec` in microseconds; null: no watchdog.
     #[serde(rename = "WatchdogUSec")]
     pub watchdog_usec: Option<u64>,

@@ -142,12 +142,14 @@ impl Check<'_> {
         if service.service_type == ServiceType::Oneshot && !timeout_set {
             service.timeout_start = None;
         }
-        let notifies = service.service_type == ServiceType::Notify || service.watchdog.is_some();
+        let notifies = service.service_type == ServiceType::Notify
+            || service.watchdog.is_some()
+            || service.life.descriptor_store_max > 0;
         if notifies && service.notify_access == NotifyAccess::None {
             service.notify_access = NotifyAccess::Main;
             if access_set {
-                let message =
-                    "[Service] NotifyAccess: none is taken as main, since Type or WatchdogSec needs it";
+                let message = "[Service] NotifyAccess: none is taken as main, since Type, WatchdogSec or \
+                     FileDescriptorStoreMax needs it";
                 self.tell(
                     Severity::Warning,
                     Section::Service,

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use agentd_engine::{ActiveState, Effect, Event, JobKind, JobMode, Manager, Request, ShutdownKind};
+use agentd_unit::UnitName;
 use tokio::sync::mpsc;
 
 use crate::control::Inbound;
@@ -50,7 +51,7 @@ impl Daemon {
         self.boot();
         loop {
             self.settle().await;
-            self.remove_kept_folders();
+            self.remove_kept();
             if self.answer_looked_up() {
                 continue;
             }
@@ -130,16 +131,18 @@ impl Daemon {
         }
     }
 
-    /// What `RuntimeDirectoryPreserve=restart` has kept goes with a unit that is down and has no job to come up again.
-    fn remove_kept_folders(&mut self) {
-        if self.world.kept_folders.is_empty() {
+    /// What `RuntimeDirectoryPreserve=restart` and `FileDescriptorStorePreserve=restart` have kept goes with a unit that
+    /// is down and has no job to come up again.
+    fn remove_kept(&mut self) {
+        if self.world.kept_folders.is_empty() && self.world.stores.is_empty() {
             return;
         }
         let manager = &self.manager;
-        self.world.remove_kept_folders(|name| {
-            let down = |active| matches!(active, ActiveState::Inactive | ActiveState::Failed);
-            manager.unit(name).is_none_or(|unit| down(unit.active) && unit.job.is_none())
-        });
+        let down = |active| matches!(active, ActiveState::Inactive | ActiveState::Failed);
+        let rests =
+            |name: &UnitName| manager.unit(name).is_none_or(|unit| down(unit.active) && unit.job.is_none());
+        self.world.remove_kept_folders(rests);
+        self.world.stores.remove_rested(rests, |name| manager.unit(name).is_some());
     }
 
     /// Logs where every unit stands, as systemd does at SIGUSR2.

@@ -1,12 +1,14 @@
 //! All that the shell holds besides the engine: what effects act on and what watching needs.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
 
 use agentd_engine::{
-    Boottime, Effect, InvocationId, Monotonic, Now, Record, RequestId, Sender, ShutdownKind, UnitView,
+    AttachmentId, Boottime, Effect, InvocationId, Monotonic, Now, Record, RequestId, Sender, ShutdownKind,
+    UnitView,
 };
 use agentd_linux::cgroup::CgroupRoot;
 use agentd_linux::rlimit::Rlimit;
@@ -30,10 +32,14 @@ use crate::log::{FollowId, LogStore};
 use crate::perform::Spawner;
 use crate::perform::runs::Runs;
 use crate::perform::start::JOURNAL_UNIT;
+use crate::perform::store::{self, Stores};
 use crate::perform::trust::Trust;
 use crate::perform::usage;
 use crate::perform::{credentials, folders, temporary};
 use crate::units::{Errand, Loaded, Loading};
+
+/// How many lines one run gets about what is wrong with its notifications.
+const COMPLAINTS: u32 = 10;
 
 /// systemd's message id of "Started …".
 const STARTED: &str = "39f53479d3a045ac8e11786248231fbf";
@@ -124,6 +130,8 @@ pub struct World {
     pub lock: std::fs::File,
     /// Whether the kit for Python agents was written to the runtime folder.
     pub kit_written: bool,
+    /// What services have left with the manager.
+    pub stores: Stores,
     /// Runtime folders that outlive their run until it is known that no restart follows.
     pub kept_folders: BTreeMap<UnitName, Vec<PathBuf>>,
 }
@@ -190,6 +198,28 @@ impl World {
         tracing::debug!(pid, unit = unit.as_ref().map(UnitName::as_str), "reaped an orphan");
     }
 
+    /// Says what is wrong with a notification of a run, a few times: a flood of them is not to become one of lines.
+    pub fn complain(&mut self, id: InvocationId, what: fmt::Arguments<'_>) {
+        let Some(run) = self.runs.get_mut(id) else { return };
+        let unit = run.unit.name.clone();
+        match run.complaints {
+            0..COMPLAINTS => tracing::warn!(unit = %unit, "{unit}: A notification {what}"),
+            COMPLAINTS => {
+                tracing::warn!(unit = %unit, "{unit}: A notification is wrong once more; this run's further ones are not told of");
+            }
+            _ => return,
+        }
+        run.complaints += 1;
+    }
+
+    /// Does what a notification asked for that something came along with.
+    pub fn take_attachment(&mut self, id: AttachmentId, unit: &UnitName) {
+        let closed = self.stores.take(id, unit);
+        if let Some((run, _)) = self.runs.of_unit(unit).filter(|_| closed > 0) {
+            self.complain(run, format_args!("{}", store::TOO_MANY));
+        }
+    }
+
     /// Has the log read what a run has said so far.
     pub fn drain_log(&self, run: InvocationId) {
         if let (Some(log), true) = (&self.log, self.runs.get(run).is_some_and(|run| run.logged)) {
@@ -231,6 +261,7 @@ impl World {
         if let Some(folders) = run.private_tmp {
             temporary::remove(folders);
         }
+        self.stores.release(&run.unit.name);
         self.watches.forget(id);
         self.trust.forget(&id.to_string());
         if let Some(leaf) = run.cgroup {
@@ -269,6 +300,7 @@ impl World {
             need_daemon_reload: self.is_stale(view),
             need_restart: self.needs_restart(view),
             not_enforced: self.not_enforced(view),
+            stored: self.stores.count(&unit.name),
             trust: crate::control::status::trust_state(unit, &verdict),
             key_ids: match &verdict {
                 Verdict::Trusted { keys } => keys.iter().map(ToString::to_string).collect(),

@@ -63,6 +63,8 @@ pub(crate) struct Run {
     pub(crate) said_unkillable: bool,
     pub(crate) trigger: Option<UnitName>,
     pub(crate) monitor: Option<Monitor>,
+    /// `NOTIFYACCESS=`: what the service itself has made of `NotifyAccess`.
+    pub(crate) notify_access: Option<NotifyAccess>,
 }
 
 impl Run {
@@ -94,6 +96,7 @@ impl Run {
             said_unkillable: false,
             trigger,
             monitor,
+            notify_access: None,
         }
     }
 
@@ -134,6 +137,7 @@ pub(crate) struct Facts {
     pub(crate) exec_main: Option<ExecStatusView>,
     pub(crate) status_text: Option<String>,
     pub(crate) status_errno: Option<i32>,
+    pub(crate) status_bus_error: Option<String>,
     pub(crate) restarts: Restarts,
     pub(crate) restart_delay: Option<Duration>,
     pub(crate) generation: u64,

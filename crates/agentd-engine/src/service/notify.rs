@@ -26,7 +26,7 @@ impl Facts {
             Sender::Process(id) => run.who(id),
             Sender::Other { .. } => None,
         };
-        match service.notify_access {
+        match run.notify_access.unwrap_or(service.notify_access) {
             NotifyAccess::None => false,
             NotifyAccess::Main => who == Some(Who::Main),
             NotifyAccess::Exec => who.is_some(),
@@ -41,6 +41,12 @@ impl Facts {
         }
         if let Some(errno) = notification.errno {
             self.status_errno = Some(errno);
+        }
+        if let Some(error) = &notification.bus_error {
+            self.status_bus_error = Some(error.clone());
+        }
+        if let (Some(access), Some(run)) = (notification.access, &mut self.run) {
+            run.notify_access = Some(access);
         }
         if let Some(span) = notification.watchdog {
             self.set_watchdog(Some(span), out);

@@ -59,6 +59,7 @@ fn begin(run: Run, facts: &mut Facts, out: &mut Out<'_>) -> S {
     facts.result = R::Success;
     facts.status_text = None;
     facts.status_errno = None;
+    facts.status_bus_error = None;
     facts.failure = None;
     facts.restart_delay = None;
     facts.generation += 1;

@@ -329,7 +329,7 @@ impl World {
                 self.must_be_open(request);
                 self.open.remove(&request);
             }
-            Effect::SaveStamp { .. } => {}
+            Effect::SaveStamp { .. } | Effect::TakeAttachment { .. } | Effect::DropAttachment { .. } => {}
             Effect::Log(record) => self.read_log(&record),
             Effect::Shutdown { .. } => self.shutdowns += 1,
         }
@@ -348,7 +348,10 @@ impl World {
             Effect::Check { id, unit } => (id, &unit.name).hash(&mut self.trace),
             Effect::Accepted { request, job } => (request, job).hash(&mut self.trace),
             Effect::Done { request } | Effect::Refused { request, .. } => request.hash(&mut self.trace),
-            Effect::SaveStamp { .. } | Effect::Shutdown { .. } => {}
+            Effect::SaveStamp { .. }
+            | Effect::TakeAttachment { .. }
+            | Effect::DropAttachment { .. }
+            | Effect::Shutdown { .. } => {}
         }
     }
 

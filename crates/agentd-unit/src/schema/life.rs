@@ -8,7 +8,7 @@ use super::slot::{names, put};
 use super::{Setting, Slot};
 use crate::assignment::Value;
 use crate::exec::ExecKind;
-use crate::sections::{ExitStatusSet, ExitType, RestartMode, TimeoutMode};
+use crate::sections::{ExitStatusSet, ExitType, Preserve, RestartMode, TimeoutMode};
 use crate::signal::Signal;
 use crate::values::{Refused, exit_status, path};
 
@@ -101,11 +101,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Without PIDFile, guess which of its processes is the main one; default yes.",
         FORKING,
     ),
-    Setting::typed(
+    Setting::new(
         "FileDescriptorStoreMax",
         Slot::Count(|d| &mut d.service.life.descriptor_store_max),
-        "How many descriptors are kept for it over restarts; default 0.",
-        "the store of descriptors comes with a later version",
+        "How many descriptors are kept for it over restarts (FDSTORE=1 of sd_notify); default 0.",
+    ),
+    Setting::new(
+        "FileDescriptorStorePreserve",
+        Slot::Choice(names::<Preserve>, |d, word| put(&mut d.service.life.descriptor_store_preserve, word)),
+        "Whether they outlive its run: no, restart, or yes, for as long as the unit is known; default restart.",
     ),
     Setting::new(
         "SendSIGHUP",

@@ -83,7 +83,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::new(
         "NotifyAccess",
         Slot::Choice(names::<NotifyAccess>, |d, word| put(&mut d.service.notify_access, word)),
-        "Whose notifications count; default none, main where Type or WatchdogSec needs it.",
+        "Whose notifications count; default none, main where Type, WatchdogSec or FileDescriptorStoreMax needs it.",
     ),
     Setting::new(
         "KillSignal",

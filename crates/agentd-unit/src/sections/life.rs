@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::Preserve;
 use crate::exec::ExecCommand;
 use crate::name::UnitName;
 use crate::signal::Signal;
 use crate::words::Words;
 
 /// The finer rules of a service's life.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
     /// `ExecCondition`: run before everything else; 1 to 254 skips the start.
     pub exec_condition: Vec<ExecCommand>,
@@ -42,6 +43,8 @@ pub struct Life {
     pub guess_main_pid: Option<bool>,
     /// `FileDescriptorStoreMax`: so many descriptors are kept for it over restarts.
     pub descriptor_store_max: u32,
+    /// `FileDescriptorStorePreserve`: whether they outlive the run.
+    pub descriptor_store_preserve: Preserve,
     /// `SendSIGHUP`: the stop sends SIGHUP too, behind its signal.
     pub send_sighup: bool,
     /// `SendSIGKILL`: `None`: what is left after `TimeoutStopSec` is killed.
@@ -54,6 +57,35 @@ pub struct Life {
     pub watchdog_signal: Option<Signal>,
     /// `Sockets`: the sockets whose descriptors it gets, besides the one of its name.
     pub sockets: BTreeSet<UnitName>,
+}
+
+impl Default for Life {
+    fn default() -> Self {
+        Self {
+            exec_condition: Vec::new(),
+            success: ExitStatusSet::default(),
+            restart_prevent: ExitStatusSet::default(),
+            restart_force: ExitStatusSet::default(),
+            restart_mode: RestartMode::default(),
+            timeout_abort: None,
+            timeout_start_mode: TimeoutMode::default(),
+            timeout_stop_mode: TimeoutMode::default(),
+            runtime_extra: Duration::ZERO,
+            exit_type: ExitType::default(),
+            root_start_only: false,
+            non_blocking: false,
+            pid_file: None,
+            guess_main_pid: None,
+            descriptor_store_max: 0,
+            descriptor_store_preserve: Preserve::Restart,
+            send_sighup: false,
+            send_sigkill: None,
+            restart_kill_signal: None,
+            final_kill_signal: None,
+            watchdog_signal: None,
+            sockets: BTreeSet::new(),
+        }
+    }
 }
 
 /// Ends of processes: exit codes and signals, by number.

@@ -34,11 +34,12 @@ use crate::log::{LogConfig, LogStore};
 use crate::options::Options;
 use crate::perform::plan::chain;
 use crate::perform::runs::Runs;
+use crate::perform::store::Stores;
 use crate::perform::trust::Trust;
 use crate::perform::{Spawner, executes_descriptors};
 use crate::units::Loading;
 use crate::watch::groups::Watches;
-use crate::watch::{Sources, signals};
+use crate::watch::{Sources, Told, signals};
 use crate::world::{self, World};
 
 /// How many requests wait for the main loop before clients wait for each other.
@@ -205,9 +206,13 @@ fn supervise(config: Config, journal: Arc<Journal>) -> Result<(agentd_engine::Sh
         }
         let notify = NotifySocket::bind(&config.folders.notify_socket())?;
         let world = build_world(config, uid, lock, journal)?;
-        let (groups, loaded) = (world.watches.descriptor()?, world.loading.descriptor()?);
+        let told = Told {
+            groups: world.watches.descriptor()?,
+            loaded: world.loading.descriptor()?,
+            stored: world.stores.descriptor()?,
+        };
         let folder = crate::watch::folder::watch(&world.config.folders)?;
-        let mut sources = Sources::new(signals, notify, groups, loaded, folder)?;
+        let mut sources = Sources::new(signals, notify, told, folder)?;
         if world.config.watch_units != WatchUnits::Off {
             sources.watch_unit_files(world.unit_path())?;
         }
@@ -301,6 +306,7 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
         machine_tasks,
         oom_score_adjust: None,
         kit_written: false,
+        stores: Stores::new()?,
         kept_folders: BTreeMap::new(),
         accounts,
         lock,

@@ -37,6 +37,8 @@ pub struct Extras {
     pub edges: Arc<Edges>,
     /// The limits that this machine does not enforce.
     pub not_enforced: Vec<String>,
+    /// How many descriptors it has stored.
+    pub stored: usize,
     /// The verdict on its signature.
     pub trust: agentd_protocol::TrustState,
     /// The keys that signed it.
@@ -82,6 +84,8 @@ pub fn properties(view: &UnitView, job: Option<&JobView>, extras: Extras) -> Uni
         control_pid: view.control.map_or(0, |(_, pid, _)| pid),
         status_text: view.status_text.clone().unwrap_or_default(),
         status_errno: view.status_errno.unwrap_or_default(),
+        status_bus_error: view.status_bus_error.clone().unwrap_or_default(),
+        n_file_descriptor_store: extras.stored as u64,
         control_group: extras.control_group,
         memory_current: extras.usage.memory_current,
         memory_peak: extras.usage.memory_peak,
@@ -237,6 +241,7 @@ fn service(service: &ServiceSection, p: &mut UnitProperties) {
     p.watchdog_usec = service.watchdog.map(|span| clamp(span.as_micros()));
     let walls = agentd_unit::effective::sandbox(service).into_iter();
     p.sandbox = walls.map(|(key, value)| (key.to_owned(), value)).collect();
+    p.file_descriptor_store_max = service.life.descriptor_store_max.into();
     p.user = service.user.clone().unwrap_or_default();
     p.slice = service.slice.as_ref().map_or_else(|| "system.slice".to_owned(), UnitName::to_string);
     p.cpu_quota_per_sec_usec = service.cpu_quota.map(|quota| quota.saturating_mul(100));

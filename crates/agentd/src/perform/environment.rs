@@ -126,6 +126,10 @@ fn command(facts: &Facts<'_>, set: &mut impl FnMut(&str, String)) {
     if let Some(span) = engine.watchdog {
         set("WATCHDOG_USEC", span.as_micros().to_string());
     }
+    let most = facts.unit.as_service().map_or(0, |body| body.service.life.descriptor_store_max);
+    if facts.kind == ExecKind::Start && most > 0 {
+        set("FDSTORE", most.to_string());
+    }
     if let Some(pid) = engine.main_pid {
         set("MAINPID", pid.to_string());
     }

@@ -13,12 +13,14 @@ pub mod folders;
 pub mod identity;
 pub mod kill;
 pub mod mounts;
+pub mod passed;
 pub mod plan;
 pub mod process;
 pub mod python;
 pub mod runs;
 pub mod sandbox;
 pub mod start;
+pub mod store;
 pub mod streams;
 pub mod temporary;
 pub mod trust;
@@ -61,6 +63,8 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
             events.push_back(Event::Checked { id, checked });
         }
         Effect::Release { run } => world.release(run),
+        Effect::TakeAttachment { id, unit } => world.take_attachment(id, &unit),
+        Effect::DropAttachment { id } => world.stores.discard(id),
         Effect::Accepted { request, job } => world.replies.accepted(request, job),
         Effect::Finished { request, result, .. } => {
             let first = world.first_request == Some(request);

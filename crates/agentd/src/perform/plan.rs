@@ -15,6 +15,7 @@ use agentd_unit::{ExecCommand, ExecKind, Unit};
 
 use super::env_file;
 use super::environment::{self, Account, DEFAULT_PATH, Facts};
+use super::passed::Passed;
 use super::runs::Process;
 use super::streams::Streams;
 use super::trust::{Executable, Refusal};
@@ -132,21 +133,22 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
     };
     let root = service.execution.root_directory.as_deref();
     let path = find(&command, env.get("PATH").map_or(DEFAULT_PATH, String::as_str), root)?;
-    let (program, fds) = match agent {
+    let (program, module) = match agent {
         // The interpreter is the image's matter; the module is what was signed.
-        Some(agent) => (Executable::Path(path), vec![python::module(world, unit, agent)?]),
-        None => {
-            let run = spawn.run.to_string();
-            (admit(world, unit, &path, root, &run)?, Vec::new())
-        }
+        Some(agent) => (Executable::Path(path), Some(python::module(world, unit, agent)?)),
+        None => (admit(world, unit, &path, root, &spawn.run.to_string())?, None),
     };
     let mut env = env;
-    if !fds.is_empty() {
-        env.insert("AGENTD_MODULE_FD".into(), "3".into());
-    }
+    let passed = Passed::collect(world, spawn)?;
     let unset = &service.execution.unset_environment;
-    let watchdog = spawn.environment.watchdog.is_some() && unset.iter().all(|name| name != "WATCHDOG_PID");
-    let pid_variables = if watchdog { vec![c_string("WATCHDOG_PID")?] } else { Vec::new() };
+    let variables =
+        [("LISTEN_PID", passed.describe(&mut env)), ("WATCHDOG_PID", spawn.environment.watchdog.is_some())];
+    let told = variables.iter().filter(|(name, told)| *told && unset.iter().all(|unset| unset != name));
+    let pid_variables = told.map(|(name, _)| c_string(name)).collect::<Result<_, _>>()?;
+    if module.is_some() {
+        env.insert("AGENTD_MODULE_FD".into(), passed.next().to_string());
+    }
+    let fds = passed.into_fds(module);
     Ok(Prepared { program, argv, env, pid_variables, fds, identity, privileged, home, made, streams })
 }
 

@@ -42,6 +42,8 @@ pub struct Run {
     pub logged: bool,
     /// `JOURNAL_STREAM`, if it is the journal's stream.
     pub journal_stream: Option<String>,
+    /// How often its notifications were complained about.
+    pub complaints: u32,
     /// Where its secrets are, once they are.
     pub credentials: Option<PathBuf>,
     /// The user that is its own under `DynamicUser`.

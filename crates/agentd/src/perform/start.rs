@@ -61,6 +61,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
             awaiting: Vec::new(),
             token,
             oom_kills: 0,
+            complaints: 0,
             logged: output.logged,
             journal_stream: output.journal_stream,
             output: output.fd,

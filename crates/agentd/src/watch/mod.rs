@@ -37,11 +37,23 @@ pub struct Woken {
     notify: bool,
     groups: bool,
     loaded: bool,
+    stored: bool,
     folder: bool,
     unit_files: bool,
     timers: [bool; 3],
     /// A request that came meanwhile.
     pub inbound: Option<Inbound>,
+}
+
+/// Descriptors of parts of the world that have something to say.
+#[derive(Debug)]
+pub struct Told {
+    /// The cgroups' inotify descriptor, where there are cgroups.
+    pub groups: Option<OwnedFd>,
+    /// The thread that loads units.
+    pub loaded: OwnedFd,
+    /// What services have left with the manager.
+    pub stored: OwnedFd,
 }
 
 /// Every descriptor that the main loop waits on: a handful for the whole manager, none per unit.
@@ -51,6 +63,7 @@ pub struct Sources {
     notify: AsyncFd<NotifySocket>,
     groups: Option<AsyncFd<OwnedFd>>,
     loaded: AsyncFd<OwnedFd>,
+    stored: AsyncFd<OwnedFd>,
     folder: AsyncFd<FolderWatch>,
     unit_files: Option<UnitFilesWatch>,
     timers: [AsyncFd<Timer>; 3],
@@ -64,19 +77,14 @@ impl Sources {
     ///
     /// # Errors
     /// No descriptor left, or the kernel lacks epoll(7).
-    pub fn new(
-        signals: SignalFd,
-        notify: NotifySocket,
-        groups: Option<OwnedFd>,
-        loaded: OwnedFd,
-        folder: FolderWatch,
-    ) -> io::Result<Self> {
+    pub fn new(signals: SignalFd, notify: NotifySocket, told: Told, folder: FolderWatch) -> io::Result<Self> {
         let timer = |clock| Timer::new(clock).and_then(registered);
         Ok(Self {
             signals: registered(signals)?,
             notify: registered(notify)?,
-            groups: groups.map(registered).transpose()?,
-            loaded: registered(loaded)?,
+            groups: told.groups.map(registered).transpose()?,
+            loaded: registered(told.loaded)?,
+            stored: registered(told.stored)?,
             folder: registered(folder)?,
             unit_files: None,
             timers: [timer(Clock::Monotonic)?, timer(Clock::Boottime)?, timer(Clock::Realtime)?],
@@ -126,6 +134,7 @@ impl Sources {
             notify: ready(&self.notify, cx) || left.notify,
             groups: self.groups.as_ref().is_some_and(|groups| ready(groups, cx)) || left.groups,
             loaded: ready(&self.loaded, cx),
+            stored: ready(&self.stored, cx),
             folder: ready(&self.folder, cx),
             unit_files: self.unit_files.as_ref().is_some_and(|watch| watch.poll(cx)),
             timers: self.timers.each_ref().map(|timer| ready(timer, cx)),
@@ -148,6 +157,9 @@ impl Sources {
         }
         if woken.loaded {
             units::drain(world, events);
+        }
+        if woken.stored {
+            world.stores.drain();
         }
         if woken.folder {
             match self.folder.get_ref().drain() {
@@ -232,6 +244,7 @@ impl Woken {
             || self.notify
             || self.groups
             || self.loaded
+            || self.stored
             || self.folder
             || self.unit_files
             || self.timers.contains(&true)

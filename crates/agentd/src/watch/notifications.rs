@@ -1,12 +1,16 @@
 //! sd_notify(3) datagrams: which run they come from, by the sender's process and cgroup, and what they say.
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 
-use agentd_engine::{Event, Notification};
+use agentd_engine::{Event, InvocationId, Notification};
 use agentd_linux::notify::{Datagram, NotifySocket, Received};
 use agentd_protocol::NotifyMessage;
 use agentd_protocol::notify::WatchdogSign;
+use agentd_unit::words::Words;
+use agentd_unit::{NotifyAccess, UnitName};
 
+use crate::perform::store::{self, Attachment};
 use crate::world::World;
 
 /// How many datagrams are read in one turn, so that a flood delays nobody.
@@ -18,7 +22,13 @@ pub fn drain(socket: &mut NotifySocket, world: &mut World, events: &mut VecDeque
         match socket.receive() {
             Ok(Some(Received::Datagram(datagram))) => take(datagram, world, events),
             Ok(Some(Received::Refused { sender })) => {
-                tracing::warn!(?sender, "a notification was longer than any may be, or had no sender");
+                match sender.as_ref().and_then(|sender| world.run_of_process(sender.pid)) {
+                    Some((run, _)) => world.complain(run, format_args!("was longer than any may be")),
+                    None => tracing::debug!(
+                        ?sender,
+                        "a notification was longer than any may be, or had no sender"
+                    ),
+                }
             }
             Ok(None) => return false,
             Err(error) => {
@@ -36,19 +46,53 @@ fn take(datagram: Datagram, world: &mut World, events: &mut VecDeque<Event>) {
         tracing::debug!(pid, uid = datagram.sender.uid, "a notification came from no unit's process");
         return;
     };
-    // A barrier is answered by closing its descriptor once all before it were read: dropping the datagram does that.
     match NotifyMessage::parse(&datagram.bytes) {
         Ok(message) => {
             for problem in &message.problems {
-                tracing::warn!(pid, "a notification has a line that means nothing: {problem}");
+                world.complain(run, format_args!("has a line that means nothing: {problem}"));
             }
-            let notification = notification(message);
+            let attached = attachment(world, run, &message, datagram.fds);
+            let waiting = attached.map(|(unit, attached)| world.stores.wait(&unit, attached));
+            if waiting.is_some_and(|waiting| waiting.too_many) {
+                world.complain(run, format_args!("{}", store::TOO_MANY));
+            }
+            let attachment = waiting.map(|waiting| waiting.id);
+            let notification = Notification { attachment, ..notification(message) };
             if notification != Notification::default() {
                 events.push_back(Event::Notified { run, sender, notification });
             }
         }
-        Err(error) => tracing::warn!(pid, %error, "a notification is not valid"),
+        Err(error) => world.complain(run, format_args!("says nothing: {error}")),
     }
+}
+
+/// What is done with the descriptors once the engine has heard the notification; what nobody asked to keep is closed here.
+fn attachment(
+    world: &World,
+    run: InvocationId,
+    message: &NotifyMessage,
+    mut fds: Vec<OwnedFd>,
+) -> Option<(UnitName, Attachment)> {
+    let unit = &world.runs.get(run)?.unit;
+    let attached = if message.barrier {
+        // One descriptor and nothing else, sd_notify_barrier(3).
+        let fd = fds.pop().filter(|_| fds.is_empty())?;
+        Attachment::Barrier { fd }
+    } else if message.fd_store_remove {
+        Attachment::Remove { name: message.fd_name.clone()? }
+    } else if message.fd_store && !fds.is_empty() {
+        let life = &unit.as_service()?.service.life;
+        Attachment::Store {
+            name: message.fd_name.clone(),
+            poll: !message.fd_no_poll,
+            fds,
+            most: usize::try_from(life.descriptor_store_max).unwrap_or(usize::MAX),
+            preserve: life.descriptor_store_preserve,
+        }
+    } else {
+        return None;
+    };
+    Some((unit.name.clone(), attached))
 }
 
 /// The fields that decide unit state.
@@ -59,9 +103,12 @@ fn notification(message: NotifyMessage) -> Notification {
         stopping: message.stopping,
         status: message.status,
         errno: message.errno,
+        bus_error: message.bus_error,
         alive: message.watchdog == Some(WatchdogSign::Alive),
         trigger_watchdog: message.watchdog == Some(WatchdogSign::Trigger),
         watchdog: message.watchdog_span,
         extend_timeout: message.extend_timeout,
+        access: message.notify_access.as_deref().and_then(NotifyAccess::from_word),
+        attachment: None,
     }
 }

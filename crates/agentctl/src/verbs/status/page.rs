@@ -193,9 +193,15 @@ impl<W: Write> Page<'_, W> {
         if !unit.status_text.is_empty() {
             self.label("Status", format!("\"{}\"", shown(&unit.status_text)))?;
         }
-        match unit.status_errno {
+        if unit.status_errno != 0 {
+            self.label("Error", io::Error::from_raw_os_error(unit.status_errno))?;
+        }
+        if !unit.status_bus_error.is_empty() {
+            self.label("Error", shown(&unit.status_bus_error))?;
+        }
+        match unit.n_file_descriptor_store {
             0 => Ok(()),
-            errno => self.label("Error", io::Error::from_raw_os_error(errno)),
+            count => self.label("FD Store", format!("{count} (limit: {})", unit.file_descriptor_store_max)),
         }
     }
 
