@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 
 /// More than nearly all of them have.
 const BUFFER_BYTES: usize = 4096;
@@ -38,6 +39,29 @@ pub fn read(mut file: impl Read) -> io::Result<String> {
     }
     text.extend_from_slice(&buffer[..filled]);
     String::from_utf8(text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// A file that is read from its beginning, wherever it was read to before: the kernel then writes such a text anew.
+#[derive(Debug)]
+pub struct FromStart<'f> {
+    file: &'f File,
+    offset: u64,
+}
+
+impl<'f> FromStart<'f> {
+    /// The text as it is now.
+    #[must_use]
+    pub fn of(file: &'f File) -> Self {
+        Self { file, offset: 0 }
+    }
+}
+
+impl Read for FromStart<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
 }
 
 /// The same by path.

@@ -7,6 +7,7 @@
 //! - A process or folder that is gone in the middle of an operation is what the operation wanted.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,12 @@ use crate::small;
 /// How often the list of processes is read again, at most, for those that were born meanwhile. A tree that still
 /// grows then is for `cgroup.kill`, or the next call.
 const ROUNDS: usize = 64;
+
+/// The file that lists the processes of a cgroup.
+const PROCESSES: &str = "cgroup.procs";
+
+/// How a cgroup is opened.
+const FOLDER: OFlag = OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
 /// The cgroup of one run of a unit, held by descriptor.
 #[derive(Debug)]
@@ -46,10 +53,24 @@ pub enum Removal {
 
 impl Leaf {
     pub(super) fn open(path: PathBuf, cgroup: String) -> Result<Self, CgroupError> {
-        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let folder = nix::fcntl::open(&path, flags, Mode::empty())
-            .map_err(|errno| CgroupError::access("open", &path, errno.into()))?;
-        Ok(Self { folder, path, cgroup })
+        Self::of(nix::fcntl::open(&path, FOLDER, Mode::empty()), path, cgroup)
+    }
+
+    /// The same by its name in a folder that is held.
+    pub(super) fn open_below(
+        above: &OwnedFd,
+        name: &str,
+        path: PathBuf,
+        cgroup: String,
+    ) -> Result<Self, CgroupError> {
+        Self::of(openat(above, name, FOLDER, Mode::empty()), path, cgroup)
+    }
+
+    fn of(opened: Result<OwnedFd, Errno>, path: PathBuf, cgroup: String) -> Result<Self, CgroupError> {
+        match opened {
+            Ok(folder) => Ok(Self { folder, path, cgroup }),
+            Err(errno) => Err(CgroupError::access("open", &path, errno.into())),
+        }
     }
 
     /// Gives the cgroup to a user, who may make others in it and move processes between them: cgroup-v2.rst
@@ -100,9 +121,15 @@ impl Leaf {
     /// # Errors
     /// A list cannot be read. Folders that go while we look are no error.
     pub fn processes(&self) -> Result<Vec<u32>, CgroupError> {
+        self.list(&mut None)
+    }
+
+    /// The processes; `own` keeps the list of the cgroup itself open for the next time.
+    fn list(&self, own: &mut Option<File>) -> Result<Vec<u32>, CgroupError> {
         let mut found = Vec::new();
         walk(self.folder.as_fd(), &self.path, &mut |folder, path| {
-            match read_at(folder, path, "cgroup.procs") {
+            let text = if path == self.path { self.read_list(own) } else { read_at(folder, path, PROCESSES) };
+            match text {
                 Ok(text) => {
                     found.extend(
                         text.lines().filter_map(|line| line.parse::<u32>().ok()).filter(|pid| *pid != 0),
@@ -116,6 +143,15 @@ impl Leaf {
             }
         })?;
         Ok(found)
+    }
+
+    fn read_list(&self, open: &mut Option<File>) -> Result<String, CgroupError> {
+        let file = match open.take() {
+            Some(file) => file,
+            None => open_at(self.folder.as_fd(), &self.path, PROCESSES)?,
+        };
+        small::read(small::FromStart::of(open.insert(file)))
+            .map_err(|e| CgroupError::access("read", &self.path.join(PROCESSES), e))
     }
 
     /// SIGKILLs everything in it and below, at once and beyond the race with fork: `cgroup.kill`, Linux 5.14.
@@ -175,10 +211,11 @@ impl Leaf {
         known: impl Fn(u32) -> Option<&'k PidFd>,
     ) -> Result<usize, CgroupError> {
         let mut seen = HashSet::new();
+        let mut list = None;
         let mut sent = 0;
         let mut refused = None;
         for _ in 0..ROUNDS {
-            let born: Vec<u32> = self.processes()?.into_iter().filter(|pid| seen.insert(*pid)).collect();
+            let born: Vec<u32> = self.list(&mut list)?.into_iter().filter(|pid| seen.insert(*pid)).collect();
             if born.is_empty() {
                 break;
             }
@@ -237,7 +274,7 @@ impl Leaf {
         let fail = |e| CgroupError::write(&self.path.join(file), value, e);
         let flags = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
         let fd = openat(&self.folder, file, flags, Mode::empty()).map_err(|errno| fail(errno.into()))?;
-        std::fs::File::from(fd).write_all(value.as_bytes()).map_err(fail)
+        File::from(fd).write_all(value.as_bytes()).map_err(fail)
     }
 }
 
@@ -264,10 +301,14 @@ fn is_gone(error: &CgroupError) -> bool {
 }
 
 fn read_at(folder: BorrowedFd<'_>, path: &Path, file: &str) -> Result<String, CgroupError> {
-    let fail = |e| CgroupError::access("read", &path.join(file), e);
+    small::read(open_at(folder, path, file)?).map_err(|e| CgroupError::access("read", &path.join(file), e))
+}
+
+fn open_at(folder: BorrowedFd<'_>, path: &Path, file: &str) -> Result<File, CgroupError> {
     let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
-    let fd = openat(folder, file, flags, Mode::empty()).map_err(|errno| fail(errno.into()))?;
-    small::read(std::fs::File::from(fd)).map_err(fail)
+    let fd = openat(folder, file, flags, Mode::empty())
+        .map_err(|errno| CgroupError::access("read", &path.join(file), errno.into()))?;
+    Ok(File::from(fd))
 }
 
 /// What a walk does at each folder.

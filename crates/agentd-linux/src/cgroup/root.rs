@@ -6,10 +6,15 @@
 //!   the other ("no internal processes", cgroup-v2.rst).
 //! - Controllers are enabled level by level from our root down, before a leaf is made.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::{Mode, mkdirat};
 
 use super::detect::{self, Layout, Mount};
 use super::error::CgroupError;
@@ -117,8 +122,8 @@ pub struct CgroupRoot {
     layout: Layout,
     enforceable: Enforceable,
     problems: Vec<CgroupError>,
-    /// Slices that are made and have their controllers enabled.
-    slices: HashSet<String>,
+    /// Slices that are made and have their controllers enabled, held so that the way to each unit's cgroup is short.
+    slices: HashMap<String, OwnedFd>,
 }
 
 impl CgroupRoot {
@@ -167,7 +172,7 @@ impl CgroupRoot {
             layout: mount.layout,
             enforceable: Enforceable::default(),
             problems: Vec::new(),
-            slices: HashSet::new(),
+            slices: HashMap::new(),
         }
     }
 
@@ -202,10 +207,16 @@ impl CgroupRoot {
     /// # Errors
     /// EACCES, EROFS, ENOSPC (`cgroup.max.descendants`), EAGAIN (`cgroup.max.depth`).
     pub fn leaf(&mut self, slice: &str, unit: &str) -> Result<Leaf, CgroupError> {
-        let within = format!("{}/{unit}", self.slice(slice)?);
+        let slice = self.slice(slice)?;
+        let within = format!("{slice}/{unit}");
         let folder = detect::join(&self.folder, &within);
-        let made = make_folder(&folder)?;
-        let leaf = Leaf::open(folder, format!("{}/{within}", self.cgroup))?;
+        let cgroup = format!("{}/{within}", self.cgroup);
+        let (made, leaf) = match self.slices.get(&slice) {
+            Some(above) => {
+                (make_below(above, unit, &folder)?, Leaf::open_below(above, unit, folder, cgroup)?)
+            }
+            None => (make_folder(&folder)?, Leaf::open(folder, cgroup)?),
+        };
         if !made {
             leaf.thaw()?;
         }
@@ -228,7 +239,7 @@ impl CgroupRoot {
             return;
         }
         let mut folders: Vec<PathBuf> =
-            self.slices.iter().map(|slice| detect::join(&self.folder, slice)).collect();
+            self.slices.keys().map(|slice| detect::join(&self.folder, slice)).collect();
         folders.extend([self.folder.join(INIT_SCOPE), self.folder]);
         // The deepest first.
         folders.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
@@ -246,13 +257,16 @@ impl CgroupRoot {
                 within.push('/');
             }
             within.push_str(&part);
-            if self.slices.contains(&within) {
+            if self.slices.contains_key(&within) {
                 continue;
             }
             let folder = detect::join(&self.folder, &within);
             make_folder(&folder)?;
             self.enable(&folder);
-            self.slices.insert(within.clone());
+            let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+            let held = nix::fcntl::open(&folder, flags, Mode::empty())
+                .map_err(|errno| CgroupError::access("open", &folder, errno.into()))?;
+            self.slices.insert(within.clone(), held);
         }
         Ok(within)
     }
@@ -304,6 +318,15 @@ fn make_folder(folder: &Path) -> Result<bool, CgroupError> {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(e) => Err(CgroupError::access("make", folder, e)),
+    }
+}
+
+/// Makes a cgroup in one that is held. False: it was there.
+fn make_below(above: &OwnedFd, name: &str, shown: &Path) -> Result<bool, CgroupError> {
+    match mkdirat(above, name, Mode::from_bits_truncate(0o777)) {
+        Ok(()) => Ok(true),
+        Err(Errno::EEXIST) => Ok(false),
+        Err(errno) => Err(CgroupError::access("make", shown, errno.into())),
     }
 }
 
@@ -399,7 +422,7 @@ mod tests {
             layout: Layout::Unified,
             enforceable: Enforceable::default(),
             problems: vec![],
-            slices: HashSet::new(),
+            slices: HashMap::new(),
         };
         for (base, path, unit) in [
             ("", "/system.slice/a.service", Some("a.service")),

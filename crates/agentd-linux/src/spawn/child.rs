@@ -268,6 +268,9 @@ impl Walk<'_> {
 
     /// Before the filters, which may not let it ask.
     fn write_pid(&self) {
+        if self.pid_slots.is_empty() {
+            return;
+        }
         let pid = raw::getpid();
         for slot in self.pid_slots {
             // SAFETY: each slot has room for eleven bytes, in a buffer that only this child writes to.

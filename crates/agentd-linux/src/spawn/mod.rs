@@ -221,6 +221,17 @@ impl Spawner {
         }
     }
 
+    /// What the child has to change: a birth by clone3 leaves only what the manager ignores.
+    fn dispositions(&self, plan: &SpawnPlan<'_>, clone3: bool) -> Dispositions {
+        let reset = if clone3 { self.ignored } else { u64::MAX };
+        let pipe = 1 << (libc::SIGPIPE - 1);
+        let inherited = clone3 && plan.ignore_sigpipe && self.ignored & pipe != 0;
+        Dispositions {
+            reset: if inherited { reset & !pipe } else { reset },
+            ignore_pipe: plan.ignore_sigpipe && !inherited,
+        }
+    }
+
     /// What the child walks.
     fn walk<'w>(&self, plan: &'w SpawnPlan<'_>, arrays: &'w mut Arrays) -> io::Result<Walk<'w>> {
         let clone3 = self.features.into_cgroup;
@@ -231,10 +242,7 @@ impl Spawner {
             own_below: None,
             cgroup: plan.cgroup.filter(|_| !clone3).map(|fd| fd.as_raw_fd()),
             new_session: plan.new_session,
-            dispositions: Dispositions {
-                reset: if clone3 { self.ignored } else { u64::MAX },
-                ignore_pipe: plan.ignore_sigpipe,
-            },
+            dispositions: self.dispositions(plan, clone3),
             oom_score_adjust: arrays.oom_score_adjust.as_deref(),
             nice: plan.nice,
             scheduling: plan.scheduling.map(|s| (policy_number(s), s.priority)),

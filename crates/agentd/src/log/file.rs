@@ -130,11 +130,6 @@ impl UnitFile {
         Ok(())
     }
 
-    /// Everything on the disk, durably.
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.sync_all()
-    }
-
     /// The run line that must stand before the lines, or nothing.
     fn run_line(&self, run: Option<InvocationId>, lines: &[u8]) -> Vec<u8> {
         match self.run {

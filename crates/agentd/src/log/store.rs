@@ -150,8 +150,9 @@ impl LogStore {
         self.say(Command::Ask(Job::Flush { done: Box::new(done) }));
     }
 
-    /// Reads what the pipes hold, writes everything durably and ends; whether that was done within `timeout`. What is
-    /// said afterwards is lost.
+    /// Reads what the pipes hold, writes everything and ends; whether that was done within `timeout`. What is said
+    /// afterwards is lost. An init syncs all disks at once before the machine ends; the others leave it to the kernel as
+    /// with every line before, since to wait for the disk with each file would take longer than all else that an end does.
     #[must_use]
     pub fn stop(&self, timeout: Duration) -> bool {
         self.say(Command::Stop);

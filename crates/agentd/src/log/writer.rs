@@ -97,9 +97,6 @@ impl Writer {
                 let bytes = log.held.bytes();
                 tracing::error!(unit = %unit, "the newest {bytes} bytes of the log of {unit} are lost: {}", failure.reason);
             }
-            if let Some(Err(error)) = log.file.as_ref().map(UnitFile::sync) {
-                tracing::warn!(unit = %unit, %error, "the log of {unit} may not survive a power cut");
-            }
         }
     }
 

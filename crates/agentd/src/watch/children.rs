@@ -14,8 +14,8 @@ use crate::world::World;
 /// How many children are reaped in one turn at most, so that a flood of orphans delays nobody.
 const TURN: usize = 4096;
 
-/// How many of them are looked at before they are reaped, to tell in which unit they lived. In a flood that would cost
-/// ten times what the reaping does, so the others of a turn are counted and no more.
+/// How many at the beginning of a flood are looked at before they are reaped, to tell in which unit they lived. That costs
+/// ten times what the reaping does, so the others of the flood are counted and no more.
 const LOOKED_AT: usize = 64;
 
 /// Reaps what has ended. Returns whether there may be more.
@@ -30,8 +30,9 @@ pub fn reap(world: &mut World, events: &mut VecDeque<Event>) -> bool {
 }
 
 fn loop_over(world: &mut World, events: &mut VecDeque<Event>, unseen: &mut u64) -> bool {
+    let looked_at = if world.children_left { 0 } else { LOOKED_AT };
     for number in 0..TURN {
-        match reap_next(world, number < LOOKED_AT) {
+        match reap_next(world, number < looked_at) {
             Ok(Some((reaped, Look::Ours((run, id))))) => {
                 world.runs.leave(reaped.pid);
                 // A record of the exit comes after the last words, and an OOM kill before the exit that it caused.
