@@ -375,3 +375,7 @@ pub(crate) struct Verify {
 #[cfg(test)]
 #[path = "args_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "args_manual.rs"]
+mod manual;

@@ -69,6 +69,8 @@ fn every_form_that_scripts_rely_on_is_taken() {
         "analyze security",
         "analyze security web ./a.service --threshold=50 -o json",
         "analyze unit-paths",
+        "analyze condition ConditionPathExists=/x AssertUser=root",
+        "analyze condition --unit web -o json",
         "analyze dot web --order",
         "schema timer",
         "show",

@@ -240,3 +240,7 @@ fn closure(start: UnitId, needs: &BTreeMap<UnitId, Vec<UnitId>>) -> BTreeSet<Uni
     }
     seen
 }
+
+#[cfg(test)]
+#[path = "definitions_tests.rs"]
+mod tests;

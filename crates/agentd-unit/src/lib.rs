@@ -7,6 +7,7 @@
 mod assignment;
 pub mod calendar;
 mod check;
+pub mod conditions;
 pub mod cron;
 pub mod diagnostic;
 pub mod digest;
@@ -22,6 +23,8 @@ mod manager;
 mod moment;
 pub mod name;
 mod parse;
+pub mod pattern;
+pub mod roff;
 pub mod schema;
 pub mod search_path;
 pub mod sections;

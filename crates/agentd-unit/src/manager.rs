@@ -14,8 +14,42 @@ const SECTION: &str = "Manager";
 type Slot = fn(&mut ManagerSettings) -> &mut Option<String>;
 
 /// The keys, with where each is kept.
-const KEYS: [(&str, Slot); 3] =
-    [("Trust", |s| &mut s.trust), ("LogLevel", |s| &mut s.log_level), ("WatchUnits", |s| &mut s.watch_units)];
+const KEYS: [Key; 3] = [
+    Key {
+        name: "Trust",
+        slot: |s| &mut s.trust,
+        doc: "What may run: with `enforce` only what is signed by a known key, with `warn` everything, and what is not \
+              signed is told, and with `off` everything. Default: `enforce` as the first process of a machine or a \
+              container, else `warn`.",
+    },
+    Key {
+        name: "LogLevel",
+        slot: |s| &mut s.log_level,
+        doc: "How much the manager tells: `debug`, `info`, `notice`, `warning` or `err`, or the number of syslog(3). \
+              Default: `info`.",
+    },
+    Key {
+        name: "WatchUnits",
+        slot: |s| &mut s.watch_units,
+        doc: "What happens to unit files that change on disk: with `off` nothing by itself; with `load` they are loaded \
+              as by `agentctl daemon-reload`; with `apply` what changed is then started, restarted or stopped as by \
+              `agentctl apply`. A change is taken up when the folders of units have been quiet for 0.3 seconds and no \
+              file is open that was written to, and after 5 seconds in any case. Default: `off`.",
+    },
+];
+
+/// One setting.
+struct Key {
+    name: &'static str,
+    slot: Slot,
+    /// What it is for, for the manual.
+    doc: &'static str,
+}
+
+/// The settings, each with what it is for.
+pub(crate) fn documentation() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KEYS.iter().map(|key| (key.name, key.doc))
+}
 
 /// `[Manager]`. The words are checked by whoever knows them, with the place in `places`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,15 +88,15 @@ impl ManagerSettings {
 
     fn take(&mut self, source: &Arc<SourceFile>, assignment: &Assignment) -> Result<(), Diagnostic> {
         let key = &assignment.key;
-        let Some((_, slot)) = KEYS.iter().find(|(name, _)| *name == key.text) else {
-            let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
+        let Some(known) = KEYS.iter().find(|known| known.name == key.text) else {
+            let names: Vec<&str> = KEYS.iter().map(|known| known.name).collect();
             let message = format!("[Manager] has no setting {}", quote(&key.text));
             let help = format!("the settings are {}", names.join(", "));
             return Err(Diagnostic::error(source, key.span.clone(), message).with_help(help));
         };
         match &assignment.value.raw {
-            Raw::Text(text) => *slot(self) = Some(text.clone()),
-            Raw::Integer(number) => *slot(self) = Some(number.to_string()),
+            Raw::Text(text) => *(known.slot)(self) = Some(text.clone()),
+            Raw::Integer(number) => *(known.slot)(self) = Some(number.to_string()),
             _ => {
                 let message =
                     format!("[Manager] {}: is {}, not a string", key.text, assignment.value.shape());

@@ -186,6 +186,49 @@ mod tests {
     }
 
     #[test]
+    fn the_manual_has_the_options_of_the_help() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man/agentd.8");
+        let page = manual();
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, &page).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == page, "docs/man/agentd.8 is stale; run: UPDATE=1 cargo test -p agentd --lib manual");
+        assert!(page.contains("\\fB\\-\\-runtime\\-dir\\~DIR\\fR\n"), "{page}");
+    }
+
+    fn manual() -> String {
+        let mut page = agentd_unit::roff::Page::new("agentd", 8, "the init system for AI agents");
+        page.heading("SYNOPSIS");
+        page.paragraph("`agentd` [OPTION...]");
+        page.heading("DESCRIPTION");
+        page.paragraph(
+            "`agentd` starts, watches, limits and restarts services as their units say, and ends what is left of them. \
+             As the first process it is the init of a machine or a container and needs no option; otherwise it \
+             supervises as a subreaper, and with `--user` for one user, until SIGTERM or SIGINT. agentctl(1) speaks to it.",
+        );
+        page.heading("OPTIONS");
+        for line in USAGE.lines().filter_map(|line| line.strip_prefix("  --")) {
+            if let Some((option, text)) = line.split_once("  ") {
+                page.item(&format!("`--{option}`"), &format!("{}.", text.trim()));
+            }
+        }
+        page.heading("SIGNALS");
+        page.paragraph(
+            "SIGTERM and SIGINT end a manager that is not the first process. SIGUSR1 makes the control socket anew, and \
+             SIGUSR2 logs where every unit stands.",
+        );
+        page.heading("FILES");
+        page.item("`/etc/agentd/agentd.toml`", "Settings, see agentd.toml(5).");
+        page.item("`/etc/agentd/units`", "Units, see agentd.unit(5).");
+        page.item("`/etc/agentd/keys`", "Public keys of those whose units may run.");
+        page.item("`/run/agentd/control.sock`", "What agentctl(1) speaks to.");
+        page.heading("SEE ALSO");
+        page.paragraph("agentctl(1), agentd.unit(5), agentd.agent(5), agentd.toml(5)");
+        page.finish()
+    }
+
+    #[test]
     fn what_is_no_option_is_refused_and_named() {
         for (case, args) in [
             ("a word", vec!["start"]),

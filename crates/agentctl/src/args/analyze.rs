@@ -27,6 +27,8 @@ pub(crate) enum AnalyzeVerb {
     Timespan(Timespan),
     /// Tell how much of the machine services could reach, key by key, from 0.0 to 10.0
     Security(Security),
+    /// Tell whether conditions and asserts hold here and now
+    Condition(AnalyzeCondition),
     /// Draw the dependencies between units for dot of graphviz
     Dot(Dot),
 }
@@ -73,6 +75,17 @@ pub(crate) struct Security {
     /// Exit with 1 if one is more exposed than this, in tenths: 50 is 5.0
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=100))]
     pub(crate) threshold: u64,
+}
+
+/// `analyze condition`.
+#[derive(Debug, Args)]
+pub(crate) struct AnalyzeCondition {
+    /// Lines of [Unit] such as 'ConditionPathExists=/etc/fstab' or 'AssertMemory=>=1G'
+    #[arg(value_name = "CONDITION", required_unless_present = "unit", conflicts_with = "unit")]
+    pub(crate) conditions: Vec<String>,
+    /// Those of this unit
+    #[arg(long, value_name = "UNIT", value_parser = unit)]
+    pub(crate) unit: Option<UnitName>,
 }
 
 /// `analyze dot`.

@@ -216,3 +216,110 @@ fn the_search_path_is_listed_and_dot_is_for_pictures_alone() {
     assert!(code == 0 && schema["properties"]["Timer"]["properties"]["OnCalendar"].is_object(), "{out}");
     assert_eq!(run(&folder, &["list", "-o", "dot"]).0, 2);
 }
+
+#[test]
+fn conditions_are_told_one_by_one_and_together() {
+    let folder = Folder::new();
+    let here = folder.path().display().to_string();
+    let exists = |prefix: &str, path: &str| format!("ConditionPathExists={prefix}{path}");
+    let (yes, no) = (exists("", &here), exists("", "/nowhere/at/all"));
+    for (case, lines, code, said) in [
+        (
+            "one that holds",
+            vec![yes.clone()],
+            0,
+            vec![format!("{yes} succeeded."), "Conditions succeeded.".into()],
+        ),
+        (
+            "one that does not",
+            vec![yes.clone(), no.clone()],
+            1,
+            vec![format!("{no} failed."), "Conditions failed.".into()],
+        ),
+        ("turned round", vec![exists("!", "/nowhere/at/all")], 0, vec!["Conditions succeeded.".into()]),
+        (
+            "one of several is enough",
+            vec![exists("|", "/nowhere/at/all"), exists("|", &here)],
+            0,
+            vec!["ConditionPathExists=|/nowhere/at/all failed.".into(), "Conditions succeeded.".into()],
+        ),
+        (
+            "an assert is another matter",
+            vec!["AssertPathIsDirectory=/nowhere/at/all".into()],
+            1,
+            vec!["Asserts failed.".into(), "Conditions succeeded.".into()],
+        ),
+    ] {
+        let words: Vec<&str> =
+            ["analyze", "condition"].into_iter().chain(lines.iter().map(String::as_str)).collect();
+        let (found, out, err) = run(&folder, &words);
+        assert_eq!(found, code, "{case}: {out}{err}");
+        for line in said {
+            assert!(out.lines().any(|found| found == line), "{case}: {line}\n{out}");
+        }
+        // systemd-analyze ends so too, for what it can know of.
+        if let Ok(theirs) = Command::new("systemd-analyze").arg("condition").args(&lines).output() {
+            assert_eq!(theirs.status.code(), Some(code), "{case}");
+        }
+    }
+    for (case, line) in [
+        ("no condition", "Wants=x.service"),
+        ("unknown", "ConditionMoonIsFull=yes"),
+        ("nothing to look for", "ConditionUser=|"),
+        ("two lines", "ConditionUser=root\nWants=x"),
+    ] {
+        let (code, _, err) = run(&folder, &["analyze", "condition", line]);
+        assert!(code == 2 && !err.is_empty(), "{case}: {code} {err}");
+    }
+}
+
+#[test]
+fn the_conditions_of_a_unit_are_those_of_its_files() {
+    let folder = Folder::new();
+    unit(&folder, "a.target.toml", "[Unit]\nConditionPathExists = [\"/\", \"/nowhere/at/all\"]\n");
+    let (code, out, _) = run(&folder, &["analyze", "condition", "--unit", "a.target", "-o", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((code, &report["ConditionResult"], &report["AssertResult"]), (1, &false.into(), &true.into()));
+    let one = |place: usize| {
+        (report["Conditions"][place]["Condition"].clone(), report["Conditions"][place]["Holds"].clone())
+    };
+    assert_eq!(one(0), ("ConditionPathExists=/".into(), true.into()));
+    assert_eq!(one(1), ("ConditionPathExists=/nowhere/at/all".into(), false.into()));
+    let (code, _, err) = run(&folder, &["analyze", "condition", "--unit", "ghost"]);
+    assert!(code == 4 && err.contains("ghost.service could not be found"), "{err}");
+}
+
+#[test]
+fn programs_are_looked_for_along_the_path_that_the_unit_gives_them_and_below_its_root() {
+    let folder = Folder::new();
+    let bin = folder.path().join("root/opt/bin");
+    fs::create_dir_all(&bin).expect("folders");
+    fs::copy("/bin/true", bin.join("agent")).expect("a program");
+    fs::write(bin.join("notes"), "text").expect("a file");
+    let root = folder.path().join("root").display().to_string();
+    let service = |more: &str, program: &str| format!("[Service]\nExecStart = [\"{program}\"]\n{more}\n");
+    let path = format!("Environment = {{ PATH = \"{}\" }}", bin.display());
+    let below = format!("RootDirectory = \"{root}\"\nEnvironment = {{ PATH = \"/opt/bin\" }}");
+    for (case, more, program, fault) in [
+        ("a name on the path of every unit", "", "true", None),
+        (
+            "a name that is nowhere",
+            "",
+            "agent",
+            Some("Command agent is not executable: it is not in /usr/local/sbin:"),
+        ),
+        ("a name on the unit's path", &path, "agent", None),
+        ("no longer on the usual one", &path, "true", Some("it is not in")),
+        ("a file that may not be executed", &path, "notes", Some("it is not in")),
+        ("a name below the root", &below, "agent", None),
+        ("a path below the root", &below, "/opt/bin/agent", None),
+        ("a path that only the machine has", &below, "/bin/true", Some("is not executable: No such file")),
+        ("a path that only the manager knows", "EnvironmentFile = \"-/nowhere\"", "agent", None),
+    ] {
+        unit(&folder, "a.service.toml", &service(more, program));
+        let file = folder.path().join("units/a.service.toml").display().to_string();
+        let (code, out, _) = run(&folder, &["analyze", "verify", &file]);
+        assert_eq!(code, i32::from(fault.is_some()), "{case}: {out}");
+        assert!(out.contains(fault.unwrap_or_default()), "{case}: {out}");
+    }
+}

@@ -277,7 +277,8 @@ pub(super) fn set<T>(field: &mut T, value: Option<T>) {
     }
 }
 
-fn append<T>(
+/// Appends the words of a list, each parsed; an empty list takes back what was set before.
+pub(super) fn append<T>(
     field: &mut Vec<T>,
     value: &Value,
     cx: &mut ApplyContext<'_>,

@@ -10,6 +10,7 @@ mod fields;
 mod filters;
 mod install;
 mod life;
+mod man;
 mod page;
 mod service;
 mod slice;
@@ -21,6 +22,7 @@ mod triggers;
 mod unit;
 
 pub(crate) use apply::{ApplyContext, apply};
+pub use man::man_pages;
 pub use page::keys_page;
 pub(crate) use slot::{Shape, Slot};
 pub(crate) use systemd::{

@@ -59,7 +59,7 @@ fn row(section: Section, setting: &Setting) -> String {
 }
 
 /// The sentence up to its default, and the default.
-fn split_default(doc: &str) -> (&str, &str) {
+pub(super) fn split_default(doc: &str) -> (&str, &str) {
     let doc = doc.trim_end_matches('.');
     match doc.split_once("; default") {
         Some((purpose, default)) => (purpose, default.trim_start_matches([':', ' '])),

@@ -13,11 +13,11 @@ use agentd_protocol::manager::{
 };
 use agentd_protocol::unit::{GetReply, UnitRequest};
 use agentd_protocol::unit_files::UnitFilesRequest;
-use agentd_protocol::{CallError, Request, text};
+use agentd_protocol::{CallError, Request};
 use agentd_unit::sections::{Credential, CredentialSource};
 use agentd_unit::{LoadState, Signal, Unit, UnitName};
 
-use super::{Answer, Inbound, access, continued, last, view};
+use super::{Answer, Inbound, access, pages, view};
 use crate::perform::unit_files::Wish;
 use crate::units::Errand;
 use crate::world::World;
@@ -86,20 +86,7 @@ fn read(inbound: Inbound, manager: &Manager, world: &mut World) {
         Request::GetInterfaceDescription(request) => answer.result(request.answer()),
         Request::ListUnits(request) => {
             let units = list(manager, world, request);
-            let mut pages = match text::pages(units) {
-                Ok(pages) => pages,
-                Err(error) => {
-                    answer.result::<Empty>(Err(CallError::Failed { message: error.to_string() }));
-                    return;
-                }
-            };
-            let end = ListUnitsReply { units: pages.pop().unwrap_or_default() };
-            if pages.is_empty() || inbound.more {
-                pages.into_iter().all(|units| answer.send(continued(&ListUnitsReply { units })))
-                    && answer.send(last(&end))
-            } else {
-                answer.result::<Empty>(Err(CallError::ExpectedMore {}))
-            }
+            pages::send(units, inbound.more, answer, |units| ListUnitsReply { units })
         }
         Request::ListTimers(_) => {
             let boot = world.boot_time();
@@ -182,18 +169,13 @@ fn list(
 
 /// Whether `list` shows a unit: by default what is up, failed, has a job or is not as it should be.
 fn wanted(unit: &UnitView, request: &ListUnitsRequest) -> bool {
-    let name = unit.unit.name.as_str();
-    let word = |words: &[String], candidates: &[&str]| words.iter().any(|w| candidates.contains(&w.as_str()));
     let states = [unit.active.as_str(), unit.sub, unit.unit.load.as_str()];
-    let of_type = request.types.is_empty() || word(&request.types, &[unit.unit.name.unit_type().as_str()]);
     let in_state = if request.states.is_empty() {
         request.all || unit.active != agentd_engine::ActiveState::Inactive || unit.job.is_some()
     } else {
-        word(&request.states, &states)
+        request.states.iter().any(|word| states.contains(&word.as_str()))
     };
-    let named =
-        request.patterns.is_empty() || request.patterns.iter().any(|p| super::pattern::matches(p, name));
-    of_type && in_state && named
+    in_state && pages::is_named(&unit.unit.name, &request.types, &request.patterns)
 }
 
 fn act(inbound: Inbound, world: &mut World, events: &mut VecDeque<Event>) {

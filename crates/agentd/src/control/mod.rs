@@ -10,7 +10,7 @@ pub mod access;
 pub mod files;
 pub mod handle;
 pub mod logs;
-pub mod pattern;
+pub mod pages;
 pub mod peers;
 pub mod plan;
 pub mod replies;

@@ -1,15 +1,15 @@
 //! Unit files and what they are for the boot: lists, single answers, and the requests that change it.
 
+use agentd_protocol::CallError;
 use agentd_protocol::manager::Problem;
 use agentd_protocol::unit_files::{
     ListUnitFilesReply, ListUnitFilesRequest, UnitFileInfo, UnitFileStateReply, UnitFilesReply,
     UnitFilesRequest,
 };
 use agentd_protocol::words::UnitFileState;
-use agentd_protocol::{CallError, text};
 use agentd_unit::{FileState, NamedFile, UnitName};
 
-use super::{Answer, continued, last, pattern};
+use super::{Answer, pages};
 use crate::perform::unit_files::{Change, Done, Wish};
 use crate::units::Loaded;
 
@@ -71,27 +71,14 @@ pub fn get(files: &[NamedFile], unit: &str) -> Result<UnitFileStateReply, CallEr
 
 /// `ListUnitFiles`: what has a file, in pages.
 pub fn list(files: &[NamedFile], request: &ListUnitFilesRequest, more: bool, answer: &Answer) -> bool {
-    let word = |words: &[String], word: &str| words.is_empty() || words.iter().any(|w| w == word);
+    let in_state = |state: &str| request.states.is_empty() || request.states.iter().any(|word| word == state);
     let wanted = |file: &&NamedFile| {
-        let name = file.name.as_str();
-        let named = request.patterns.is_empty() || request.patterns.iter().any(|p| pattern::matches(p, name));
-        let states = word(&request.states, file.state.as_str());
-        file.path.is_some() && named && states && word(&request.types, file.name.unit_type().as_str())
+        file.path.is_some()
+            && in_state(file.state.as_str())
+            && pages::is_named(&file.name, &request.types, &request.patterns)
     };
-    let pages = text::pages(files.iter().filter(wanted).map(info).collect());
-    let mut pages = match pages {
-        Ok(pages) => pages,
-        Err(error) => {
-            let error = CallError::Failed { message: error.to_string() };
-            return answer.result::<ListUnitFilesReply>(Err(error));
-        }
-    };
-    let end = ListUnitFilesReply { files: pages.pop().unwrap_or_default() };
-    if !pages.is_empty() && !more {
-        return answer.result::<ListUnitFilesReply>(Err(CallError::ExpectedMore {}));
-    }
-    pages.into_iter().all(|files| answer.send(continued(&ListUnitFilesReply { files })))
-        && answer.send(last(&end))
+    let files = files.iter().filter(wanted).map(info).collect();
+    pages::send(files, more, answer, |files| ListUnitFilesReply { files })
 }
 
 /// A request to change markers or masks, checked.

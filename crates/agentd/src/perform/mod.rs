@@ -3,7 +3,6 @@
 //! No unit policy stands here. What can fail answers with exactly one event, pushed to `events`.
 
 pub mod archive;
-pub mod conditions;
 pub mod credentials;
 pub mod dynamic_user;
 pub mod env_file;
@@ -30,7 +29,8 @@ pub mod view;
 
 use std::collections::VecDeque;
 
-use agentd_engine::{Effect, Event};
+use agentd_engine::{Checked, Effect, Event};
+use agentd_unit::conditions;
 
 use crate::world::World;
 
@@ -59,7 +59,8 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
             }
         }
         Effect::Check { id, unit } => {
-            let checked = conditions::check(&unit.unit.conditions, &conditions::Machine::default());
+            let found = conditions::check(&unit.unit.conditions, &conditions::Machine::default());
+            let checked = Checked { condition: found.condition, assertion: found.assertion };
             events.push_back(Event::Checked { id, checked });
         }
         Effect::Release { run } => world.release(run),

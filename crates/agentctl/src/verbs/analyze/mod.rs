@@ -1,7 +1,9 @@
 //! `analyze`: what can be said of unit files and expressions without a manager.
 
+mod condition;
 mod dot;
 mod findings;
+mod programs;
 mod security;
 mod times;
 mod verify;
@@ -26,6 +28,7 @@ pub(crate) fn analyze(context: &Context, analyze: &Analyze, out: &mut impl Write
         AnalyzeVerb::Calendar(calendar) => times::calendar(context, calendar, out),
         AnalyzeVerb::Timespan(timespan) => times::timespan(context, timespan, out),
         AnalyzeVerb::Security(arguments) => security::security(context, arguments, out),
+        AnalyzeVerb::Condition(arguments) => condition::condition(context, arguments, out),
         AnalyzeVerb::Dot(arguments) => dot::dot(context, arguments, out),
     }
 }

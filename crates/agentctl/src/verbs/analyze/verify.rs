@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use agentd_unit::{
     UnitType, parse_unit,
 };
 
-use super::Finding;
+use super::{Finding, programs};
 use crate::args::analyze::AnalyzeVerify;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
@@ -172,10 +171,8 @@ impl Check {
         let Some(body) = unit.as_service() else { return };
         for kind in ExecKind::ALL {
             for command in body.service.commands(kind) {
-                let path = Path::new(&command.program);
-                if let (true, Err(error)) = (path.is_absolute(), executable(path)) {
-                    let message = format!("Command {} is not executable: {error}", path.display());
-                    self.whole(&unit.name, message);
+                if let Err(why) = programs::find(&command.program, &body.service) {
+                    self.whole(&unit.name, format!("Command {} {why}", command.program));
                 }
             }
         }
@@ -256,16 +253,4 @@ impl Check {
             });
         }
     }
-}
-
-/// Whether somebody may execute it.
-fn executable(path: &Path) -> io::Result<()> {
-    let meta = fs::metadata(path)?;
-    if meta.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    if meta.permissions().mode() & 0o111 == 0 {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    Ok(())
 }

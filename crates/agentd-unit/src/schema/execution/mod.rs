@@ -10,7 +10,7 @@ mod resources;
 mod sandbox;
 mod streams;
 
-use super::apply::{ApplyContext, resets};
+use super::apply::{ApplyContext, append, resets};
 use super::{Setting, joined};
 use crate::assignment::{Raw, Value};
 use crate::values::Refused;
@@ -72,7 +72,7 @@ fn processors(field: &mut Vec<u32>, value: &Value, cx: &mut ApplyContext<'_>) {
     field.dedup();
 }
 
-/// Appends the words of a list, each parsed; an empty list takes back what was set before.
+/// Appends the words of a list, or one number, each parsed; an empty list takes back what was set before.
 fn list<T>(
     field: &mut Vec<T>,
     value: &Value,
@@ -80,15 +80,8 @@ fn list<T>(
     wanted: &str,
     parser: impl Fn(&str) -> Result<T, Refused>,
 ) {
-    if resets(value) {
-        field.clear();
-        return;
-    }
-    if let Raw::Integer(_) = value.raw {
-        field.extend(cx.parse(value, wanted, parser));
-        return;
-    }
-    for (span, word) in cx.words(value, wanted).unwrap_or_default() {
-        field.extend(cx.take(&span, parser(&word)));
+    match value.raw {
+        Raw::Integer(_) => field.extend(cx.parse(value, wanted, parser)),
+        _ => append(field, value, cx, wanted, parser),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::control::pattern;
+use crate::pattern;
 
 /// Whether an order of two things is what was wanted.
 pub(super) type Holds = fn(Ordering) -> bool;

@@ -1,10 +1,10 @@
 //! Conditions on the machine, its kernel, and what runs the manager.
 
-use agentd_unit::values::limit;
+use crate::values::limit;
 
 use super::compare::{self, operator, order};
 use super::{Machine, paths};
-use crate::control::pattern;
+use crate::pattern;
 
 /// Below this number an account is the system's, systemd's default.
 const FIRST_USER: u64 = 1000;

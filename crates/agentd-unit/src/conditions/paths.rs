@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::Machine;
-use crate::control::pattern;
+use crate::pattern;
 
 /// Whether anything is there that fits a pattern, glob(7): a pattern fits within one part of the path.
 pub(super) fn glob(root: &Path, text: &str) -> bool {

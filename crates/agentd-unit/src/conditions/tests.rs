@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
-use agentd_unit::sections::{Condition, Test};
+use crate::sections::{Condition, Test};
 
 use super::compare::order;
 use super::{Machine, check};

@@ -9,8 +9,7 @@ mod paths;
 
 use std::path::{Path, PathBuf};
 
-use agentd_engine::Checked;
-use agentd_unit::sections::{Condition, Test};
+use crate::sections::{Condition, Test};
 
 /// The machine that is looked at.
 #[derive(Debug, Clone)]
@@ -44,14 +43,23 @@ impl Machine {
     }
 }
 
+/// What the conditions of a unit come to: nothing, or the first one that does not hold, as it stands in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdicts {
+    /// Of the conditions.
+    pub condition: Result<(), String>,
+    /// Of the asserts.
+    pub assertion: Result<(), String>,
+}
+
 /// Looks at all conditions of a unit. Each must hold, and of those with `|` one; conditions and asserts apart.
 #[must_use]
-pub fn check(conditions: &[Condition], machine: &Machine) -> Checked {
+pub fn check(conditions: &[Condition], machine: &Machine) -> Verdicts {
     let of = |assert: bool| {
         let list: Vec<&Condition> = conditions.iter().filter(|c| c.assert == assert).collect();
         verdict(&list, machine)
     };
-    Checked { condition: of(false), assertion: of(true) }
+    Verdicts { condition: of(false), assertion: of(true) }
 }
 
 fn verdict(conditions: &[&Condition], machine: &Machine) -> Result<(), String> {
@@ -63,7 +71,9 @@ fn verdict(conditions: &[&Condition], machine: &Machine) -> Result<(), String> {
     if triggers.any(|condition| holds(condition, machine)) { Ok(()) } else { Err(first) }
 }
 
-fn holds(condition: &Condition, machine: &Machine) -> bool {
+/// Whether one condition holds, by itself.
+#[must_use]
+pub fn holds(condition: &Condition, machine: &Machine) -> bool {
     let text = condition.parameter.as_str();
     let found = match condition.test {
         Test::PathExists => machine.path(text).exists(),

@@ -1,0 +1,57 @@
+//! Whether the programs of a unit are there, looked for as the manager looks for them.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use agentd_unit::ServiceSection;
+
+/// Where bare names are looked for if the unit says nothing of it, as the manager's processes have it.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Looks for the program of a command.
+///
+/// # Errors
+/// Why it cannot be executed, to stand behind its name.
+pub(super) fn find(program: &str, service: &ServiceSection) -> Result<(), String> {
+    let root = service.execution.root_directory.as_deref();
+    let place = |path: &Path| match root {
+        Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
+        None => path.to_owned(),
+    };
+    if program.starts_with('/') {
+        return executable(&place(Path::new(program))).map_err(|error| format!("is not executable: {error}"));
+    }
+    let Some(path) = search_path(service) else { return Ok(()) };
+    let mut candidates = path
+        .split(':')
+        .filter(|folder| folder.starts_with('/'))
+        .map(|folder| Path::new(folder).join(program));
+    let is_there = |path: PathBuf| executable(&place(&path)).is_ok();
+    if candidates.any(is_there) { Ok(()) } else { Err(format!("is not executable: it is not in {path}")) }
+}
+
+/// `PATH` as the unit's processes have it; `None`: only the manager knows.
+fn search_path(service: &ServiceSection) -> Option<&str> {
+    let said = service.environment.iter().rev().find(|(name, _)| name == "PATH");
+    let from_elsewhere = !service.execution.environment_files.is_empty()
+        || service.execution.pass_environment.iter().any(|name| name == "PATH");
+    match said {
+        _ if from_elsewhere => None,
+        Some((_, path)) => Some(path),
+        None => Some(DEFAULT_PATH),
+    }
+}
+
+/// Whether somebody may execute it.
+fn executable(path: &Path) -> io::Result<()> {
+    let meta = fs::metadata(path)?;
+    if meta.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if meta.permissions().mode() & 0o111 == 0 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(())
+}
