@@ -72,7 +72,7 @@ usage: cargo xtask VERB
   bench [--quick] [--json FILE] [NAME]…
                         how fast and how small agentd is, beside programs that do the same work with the fewest calls:
                         all measures, or those that have NAME in their name (start, restart, orphans, memory, idle,
-                        control, log, syscalls, boot); docs/measurements.md tells what they mean
+                        control, log, sandbox, syscalls, boot); docs/measurements.md tells what they mean
   arrows                which crate may use which; the two doors of the daemon
   deny                  licences, bans and sources of the dependencies (needs cargo-deny)
   help                  this

@@ -10,7 +10,7 @@
 //! - What decides takes bytes, never paths: the caller reads a file once, and verifies, parses and runs those bytes.
 //! - A [`VerifiedManifest`] only comes from [`verify()`]; no name or digest in it was read before a signature held.
 //! - The same manifest and the same keys give the same envelope, to the byte.
-//! - Files are touched in [`key_file`], [`ring`], [`durable`] and [`tree`] alone: keys, written signatures, packages.
+//! - Files are touched in [`key_file`], [`ring`], [`durable`], [`tree`] and [`within()`] alone: keys, written signatures, packages.
 #![forbid(unsafe_code)]
 
 pub mod digest;
@@ -27,6 +27,7 @@ pub mod ring;
 mod statement;
 pub mod tree;
 pub mod verify;
+pub mod within;
 
 pub use digest::Sha256Digest;
 pub use envelope::{Envelope, sign};
@@ -36,6 +37,7 @@ pub use manifest::{Manifest, ManifestError};
 pub use policy::{Decision, Policy, PolicyError, Verdict, decide};
 pub use ring::{KeyProblem, KeyProblemKind, KeyRing, KnownKey};
 pub use verify::{VerifiedManifest, judge, verify};
+pub use within::within;
 
 /// What is put after the name of a unit file to name its signature: `web.service.toml.sig`.
 pub const SIGNATURE_SUFFIX: &str = ".sig";

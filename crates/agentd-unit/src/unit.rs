@@ -178,7 +178,7 @@ impl Unit {
             .iter()
             .flat_map(|snapshot| snapshot.exec_snapshot.iter().chain(&snapshot.exec_restore));
         let commands = commands.chain(further).chain(of_snapshot);
-        let mut files: Vec<PathBuf> = commands.map(|command| PathBuf::from(&command.program)).collect();
+        let mut files: Vec<PathBuf> = commands.map(|command| self.program_file(&command.program)).collect();
         if let Some(agent) = &body.agent {
             files.extend(agent.pin.iter().cloned());
             files.extend(agent.module.as_deref().map(|module| body.module_file(module)));
@@ -189,6 +189,17 @@ impl Unit {
         files.sort();
         files.dedup();
         files
+    }
+
+    /// Where a program of its commands is on the machine: below `RootDirectory`, if the unit has one. One without a slash in
+    /// front stays as it is written.
+    #[must_use]
+    pub fn program_file(&self, program: &str) -> PathBuf {
+        let root = self.as_service().and_then(|body| body.service.execution.root_directory.as_deref());
+        match (root, program.strip_prefix('/')) {
+            (Some(root), Some(below)) => root.join(below),
+            _ => PathBuf::from(program),
+        }
     }
 
     /// Files that it reads if they are there: a signature covers those that are.

@@ -56,6 +56,34 @@ fn a_process_is_as_its_keys_say() {
     check_all(setup, &cases);
 }
 
+/// Nobody may have infinitely many descriptors; and a shell that nobody can log in with is none.
+#[test]
+fn infinity_is_the_most_that_there_may_be() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("infinity");
+    let script = setup.file(
+        "script",
+        "#!/bin/sh\nulimit -Sn; ulimit -Hn; grep Groups /proc/self/status; echo ${SHELL-none}\n",
+    );
+    setup.unit(
+        "infinity.service",
+        &format!(
+            "[Service]\nType = \"oneshot\"\nExecStart = \"{}\"\nLimitNOFILE = \"1000:infinity\"\nUser = \"daemon\"\nStandardOutput = \"truncate:{}\"\n",
+            script.display(),
+            setup.path("out").display()
+        ),
+    );
+    let mut manager = setup.start();
+    manager.ok(&["start", "infinity"]);
+    let out = fs::read_to_string(manager.path("out")).unwrap();
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines[0], "1000", "{out}");
+    assert!(lines[1].parse::<u64>().is_ok_and(|most| most >= 1000), "{out}");
+    assert_eq!(lines[2..], ["Groups:\t1 ", "none"], "the primary group is one of the groups");
+}
+
 #[test]
 fn the_environment_is_put_together_from_all_its_keys() {
     let setup = Setup::new("environment").wrapper(&["/usr/bin/env", "PASSED_ON=from the manager"]);

@@ -132,3 +132,40 @@ fn what_is_not_signed_or_signed_by_a_stranger_never_runs() {
     }
     manager.collect();
 }
+
+/// A program below RootDirectory is signed as what it is on the machine, and links in it lead to what they lead to there.
+#[test]
+fn a_program_below_a_root_directory_is_signed_with_its_unit() {
+    if !common::cases::is_root() {
+        return;
+    }
+    let setup = Setup::new("root-directory").args(&["--trust", "enforce"]);
+    let root = setup.path("root");
+    fs::create_dir_all(root.join("bin")).unwrap();
+    let source = setup.file("agent.c", "int main(void) { return 0; }\n");
+    run(Command::new("gcc").args(["-static", "-o"]).arg(root.join("bin/agent")).arg(source));
+    // Without the root there is no such file.
+    std::os::unix::fs::symlink("/bin/agent", root.join("bin/link")).unwrap();
+    for unit in ["straight", "changed"] {
+        let program = if unit == "straight" { "link" } else { "agent" };
+        setup.unit(
+            &format!("{unit}.service"),
+            &format!(
+                "[Service]\nType = \"oneshot\"\nExecStart = \"/bin/{program}\"\nRootDirectory = {root:?}\n"
+            ),
+        );
+    }
+    run(Command::new(agentctl()).args(["key", "generate", "test", "--out"]).arg(setup.path("keys")));
+    let mut sign = Command::new(agentctl());
+    sign.arg("sign").arg("--key").arg(setup.path("keys/test.key"));
+    for unit in ["straight", "changed"] {
+        sign.arg(setup.path(&format!("units/{unit}.service.toml")));
+    }
+    run(&mut sign);
+    let mut manager = setup.start();
+    manager.ok(&["start", "straight"]);
+    append(&root.join("bin/agent"), b"\n");
+    let start = manager.ctl(&["start", "changed"]);
+    assert!(!start.status.success(), "{}", text(&start));
+    assert_eq!(manager.property("changed", "Result"), "trust");
+}

@@ -14,6 +14,7 @@ pub mod memory;
 pub mod orphans;
 pub mod process;
 pub mod restart;
+pub mod sandbox;
 pub mod start;
 pub mod syscalls;
 pub mod table;
@@ -81,6 +82,7 @@ const MEASURES: &[Measure] = &[
     Measure { name: "idle", run: idle::measure },
     Measure { name: "control", run: control::measure },
     Measure { name: "log", run: log::measure },
+    Measure { name: "sandbox", run: sandbox::measure },
     Measure { name: "syscalls", run: syscalls::measure },
     Measure { name: "boot", run: boot::measure },
 ];

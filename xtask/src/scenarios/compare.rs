@@ -3,6 +3,7 @@
 //! docs/differences.md says why not.
 
 mod graphs;
+mod keys;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,8 +17,10 @@ use crate::vm::container::Container;
 use graphs::Graph;
 
 /// See the module.
-pub const SCENARIOS: &[Scenario] =
-    &[Scenario { name: "container::same-graphs-as-systemd", run: same_graphs }];
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "container::same-graphs-as-systemd", run: same_graphs },
+    Scenario { name: "container::same-processes-as-systemd", run: same_processes },
+];
 
 /// Where each of the two reads an administrator's units.
 const UNITS: [&str; 2] = ["etc/systemd/system", "etc/agentd/units"];
@@ -53,6 +56,30 @@ fn same_graphs(context: &mut Context) -> Result<()> {
     };
     let ours = outcomes(&mut context.container_with(lay)?, "agentctl")?;
     judge(&graphs, &theirs, &ours, &differences)
+}
+
+/// What processes see under each setting of `keys.txt`.
+fn same_processes(context: &mut Context) -> Result<()> {
+    let folder = root().join("xtask/guest/compare");
+    let cases = keys::parse(&read(&folder.join("keys.txt"))?)?;
+    let differences = read(&root().join("docs/differences.md"))?;
+    let probe = format!("{FILES}/compare/probe");
+    let lay = |tree: &Tree| -> Result<()> {
+        for (units, case) in UNITS.iter().flat_map(|units| cases.iter().map(move |case| (units, case))) {
+            tree.write(&format!("{units}/{}", case.unit()), 0o644, case.text(&probe).as_bytes())?;
+        }
+        tree.copy(&folder.join("probe"), &probe, &|_| false)?;
+        tree.write(&format!("{FILES}/compare/drive"), 0o644, keys::script(&cases).as_bytes())?;
+        tree.write("etc/agentd/agentd.toml", 0o644, b"[Manager]\nTrust = \"off\"\n")?;
+        tree.link("etc/systemd/system/default.target", "/usr/lib/systemd/system/basic.target")
+    };
+    let theirs = {
+        let mut container = context.container_of_systemd(lay)?;
+        container.run(UP)?;
+        outcomes(&mut container, "systemctl")?
+    };
+    let ours = outcomes(&mut context.container_with(lay)?, "agentctl")?;
+    keys::judge(&cases, &theirs, &ours, &differences)
 }
 
 fn read(path: &std::path::Path) -> Result<String> {

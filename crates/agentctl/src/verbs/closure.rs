@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use agentd_trust::{Sha256Digest, name, tree};
+use agentd_trust::{Sha256Digest, name, tree, within};
 use agentd_unit::{ExecKind, Unit, UnitName};
 
 mod definition;
@@ -25,9 +25,6 @@ pub(crate) use parse::parse;
 
 /// The largest unit file or drop-in, as the manager has it.
 const UNIT_FILE_MAX: u64 = 1 << 20;
-
-/// The most links on the way to one file, as in Linux (MAXSYMLINKS).
-const LINKS_MAX: usize = 40;
 
 /// O_NONBLOCK | O_CLOEXEC, open(2): a FIFO must not keep anybody waiting for its writer.
 const NONBLOCK: i32 = 0o4000;
@@ -131,7 +128,7 @@ fn commands(unit: &Unit) -> impl Iterator<Item = (&'static str, &str)> {
 
 /// The key that names a path, for messages.
 fn key_of(unit: &Unit, path: &Path) -> &'static str {
-    if let Some((key, _)) = commands(unit).find(|(_, program)| Path::new(program) == path) {
+    if let Some((key, _)) = commands(unit).find(|(_, program)| unit.program_file(program) == path) {
         return key;
     }
     let body = unit.as_service();
@@ -158,7 +155,7 @@ fn cover(unit: &Unit, path: &Path, root: &Path) -> Result<Covered, ClosureError>
         error,
     };
     let name = name::installed_name(path, None)?;
-    let real = within(root, path).map_err(runs)?;
+    let real = place(unit, path, root).map_err(runs)?;
     if !fs::metadata(&real).map_err(runs)?.is_dir() {
         let file = open(&real).map_err(runs)?;
         return Ok(Covered::File { name, digest: Sha256Digest::of_reader(file).map_err(runs)? });
@@ -170,6 +167,17 @@ fn cover(unit: &Unit, path: &Path, root: &Path) -> Result<Covered, ClosureError>
         files.insert(member, Sha256Digest::of(&content));
     }
     Ok(Covered::Tree { folder: name, files })
+}
+
+/// Where a file that the unit runs is. Links on the way to a program lead to what they lead to for the program: within
+/// `RootDirectory`.
+fn place(unit: &Unit, path: &Path, root: &Path) -> io::Result<PathBuf> {
+    let own = unit.as_service().and_then(|body| body.service.execution.root_directory.as_deref());
+    let is_program = commands(unit).any(|(_, program)| unit.program_file(program) == path);
+    match own.and_then(|own| Some((own, path.strip_prefix(own).ok()?))) {
+        Some((own, below)) if is_program => within(&within(root, own)?, below),
+        _ => within(root, path),
+    }
 }
 
 /// Opens a regular file to be read.
@@ -190,47 +198,6 @@ fn read(path: &Path) -> Result<Vec<u8>, ClosureError> {
         return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB")));
     }
     Ok(bytes)
-}
-
-/// Where `path` is if `root` were `/`: links lead to what they lead to there, and `..` never leads out.
-fn within(root: &Path, path: &Path) -> io::Result<PathBuf> {
-    let mut rest: Vec<PathBuf> = parts(path);
-    let mut inside = PathBuf::new();
-    let mut links = 0;
-    while let Some(part) = rest.pop() {
-        if part.as_os_str() == ".." {
-            inside.pop();
-            continue;
-        }
-        let here = inside.join(&part);
-        let Some(target) = link(&root.join(&here))? else {
-            inside = here;
-            continue;
-        };
-        links += 1;
-        if links > LINKS_MAX {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many levels of symbolic links"));
-        }
-        if target.is_absolute() {
-            inside = PathBuf::new();
-        }
-        rest.extend(parts(&target));
-    }
-    Ok(root.join(inside))
-}
-
-/// The parts of a path, the last one first.
-fn parts(path: &Path) -> Vec<PathBuf> {
-    let part = |component: Component<'_>| match component {
-        Component::Normal(name) => Some(PathBuf::from(name)),
-        Component::ParentDir => Some(PathBuf::from("..")),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    };
-    path.components().rev().filter_map(part).collect()
-}
-
-fn link(path: &Path) -> io::Result<Option<PathBuf>> {
-    if fs::symlink_metadata(path)?.is_symlink() { fs::read_link(path).map(Some) } else { Ok(None) }
 }
 
 /// The unit that a signature is for: the template of an instance, the unit itself otherwise.

@@ -215,7 +215,7 @@ impl Walk<'_> {
             raw::take_terminal(0, force).at(Step::Stdin)?;
         }
         for (item, (resource, limit)) in (0..).zip(self.rlimits) {
-            raw::set_rlimit(*resource, limit).at_item(Step::Limits, item)?;
+            set_limit(*resource, limit).at_item(Step::Limits, item)?;
         }
         raw::umask(self.umask);
         if !self.root.is_null() {
@@ -291,6 +291,19 @@ impl Walk<'_> {
                 unsafe { raw::execve_fd(last, self.argv, self.envp) }
             }
         }
+    }
+}
+
+/// Sets a limit. `infinity` is the most that there may be: the kernel gives nobody more descriptors than `fs.nr_open`, nor
+/// a process without CAP_SYS_RESOURCE more than it has.
+fn set_limit(resource: u32, limit: &libc::rlimit64) -> raw::Raw {
+    match raw::set_rlimit(resource, limit) {
+        Err(libc::EPERM) if limit.rlim_max == libc::RLIM64_INFINITY => {
+            let most = raw::rlimit(resource)?.rlim_max;
+            let rlim_cur = if limit.rlim_cur < most { limit.rlim_cur } else { most };
+            raw::set_rlimit(resource, &libc::rlimit64 { rlim_cur, rlim_max: most })
+        }
+        other => other,
     }
 }
 

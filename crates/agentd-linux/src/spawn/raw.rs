@@ -211,6 +211,15 @@ pub(super) fn set_rlimit(resource: u32, limit: &libc::rlimit64) -> Raw {
     unsafe { syscall(libc::SYS_prlimit64, [0, resource as usize, limit, 0, 0, 0]) }
 }
 
+/// prlimit64(2) of the caller itself: the limit that it has.
+pub(super) fn rlimit(resource: u32) -> Result<libc::rlimit64, Errno> {
+    let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+    let args = [0, resource as usize, 0, &raw mut limit as usize, 0, 0];
+    // SAFETY: the call writes one rlimit64 to the live local and reads nothing.
+    unsafe { syscall(libc::SYS_prlimit64, args) }?;
+    Ok(limit)
+}
+
 /// The kernel's signal set has 64 bits on every architecture that agentd knows.
 const SIGSET_BYTES: usize = 8;
 

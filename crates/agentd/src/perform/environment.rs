@@ -12,6 +12,9 @@ use agentd_unit::{ExecKind, Unit};
 
 use super::folders::Made;
 
+/// The ends of the paths that passwd has for users who do not log in.
+const NO_SHELLS: [&str; 3] = ["/nologin", "/false", "/true"];
+
 /// Where programs are looked for, as systemd's manager has it.
 pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -72,7 +75,10 @@ pub fn environment(facts: &Facts<'_>) -> BTreeMap<String, String> {
         set("USER", account.name.clone());
         set("LOGNAME", account.name.clone());
         set("HOME", account.home.clone());
-        set("SHELL", account.shell.clone());
+        // As in systemd: what only says that nobody logs in is no shell to run anything with.
+        if !NO_SHELLS.iter().any(|name| account.shell.ends_with(name)) {
+            set("SHELL", account.shell.clone());
+        }
     }
     set("INVOCATION_ID", facts.run.to_string());
     if let Some(pid) = facts.user_manager {

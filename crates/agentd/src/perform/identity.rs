@@ -84,7 +84,12 @@ pub fn identity(
         }
     };
     let mut groups = match user {
-        Some(user) => world.accounts.supplementary(&user.name, gid).map_err(failed("Group"))?,
+        // The primary group is among them, as initgroups(3) has it and systemd does.
+        Some(user) => {
+            let mut groups = world.accounts.supplementary(&user.name, gid).map_err(failed("Group"))?;
+            groups.push(gid);
+            groups
+        }
         None => Vec::new(),
     };
     for name in further {

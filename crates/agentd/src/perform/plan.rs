@@ -25,6 +25,7 @@ use crate::world::World;
 
 /// systemd's exit statuses for what fails before the birth, systemd.exec(5) "PROCESS EXIT CODES".
 const EXIT_EXEC: u8 = 203;
+const EXIT_CHROOT: u8 = 210;
 
 /// Executes one command of a unit and enters its process; the pid, or why there is none.
 ///
@@ -160,10 +161,14 @@ fn admit(
     root: Option<&Path>,
     run: &str,
 ) -> Result<Executable, SpawnFailure> {
-    let Some(root) = root else { return world.trust.admit(unit, path, run).map_err(refused) };
+    let Some(root) = root else { return world.trust.admit(unit, path, path, run).map_err(refused) };
+    let name = root.join(path.strip_prefix("/").unwrap_or(path));
+    let outside = agentd_trust::within(root, path).map_err(|error| match root.is_dir() {
+        true => step(EXIT_EXEC, format!("{} cannot be executed: {error}", name.display())),
+        false => step(EXIT_CHROOT, format!("cannot take RootDirectory {} as /: {error}", root.display())),
+    })?;
     let within = |path: &Path| Path::new("/").join(path.strip_prefix("/").unwrap_or(path));
-    let outside = root.join(path.strip_prefix("/").unwrap_or(path));
-    Ok(match world.trust.admit(unit, &outside, run).map_err(refused)? {
+    Ok(match world.trust.admit(unit, &name, &outside, run).map_err(refused)? {
         Executable::Path(path) => Executable::Path(path.strip_prefix(root).map_or(path.clone(), within)),
         by_descriptor @ Executable::Descriptor(_) => by_descriptor,
     })

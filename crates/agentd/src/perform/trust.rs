@@ -85,17 +85,18 @@ impl Trust {
         judge(unit.signature.as_deref(), &self.ring, |manifest| manifest.check_unit(&signed_name(&unit.name)))
     }
 
-    /// Whether the program may run, and as what.
+    /// Whether the program may run, and as what. `name` is what it was signed as; where links within `RootDirectory` lead
+    /// to, `program` is another path.
     ///
     /// # Errors
     /// The policy refuses it, or it cannot be read.
-    pub fn admit(&self, unit: &Unit, program: &Path, run: &str) -> Result<Executable, Refusal> {
+    pub fn admit(&self, unit: &Unit, name: &Path, program: &Path, run: &str) -> Result<Executable, Refusal> {
         if self.policy == Policy::Off {
             return Ok(Executable::Path(program.to_owned()));
         }
         let mut file = open(program)?;
         let digest = Sha256Digest::of_reader(&file).map_err(Refusal::io("read", program))?;
-        self.check(unit, program, digest)?;
+        self.check(unit, name, digest)?;
         if self.policy != Policy::Enforce {
             return Ok(Executable::Path(program.to_owned()));
         }
