@@ -34,6 +34,9 @@ const RECORDS_WAIT: Duration = Duration::from_secs(1);
 /// As many bytes as may wait so.
 const RECORDS_BYTES: usize = 1 << 20;
 
+/// For how many units the room is kept; what a start of more has needed goes back once it is written.
+const UNITS_ROOM: usize = 256;
+
 /// How many empty buffers are kept for the next chunks.
 const SPARE_BUFFERS: usize = 4;
 
@@ -81,6 +84,13 @@ struct State {
 }
 
 impl State {
+    /// Gives back the room of many units, once there is none with lines.
+    fn give_back(&mut self) {
+        self.lines = HashMap::new();
+        self.queue.shrink_to_fit();
+        self.records.shrink_to_fit();
+    }
+
     fn queue(&mut self, unit: &UnitName) {
         if let Some(waiting) = self.lines.get_mut(unit)
             && !std::mem::replace(&mut waiting.queued, true)
@@ -232,6 +242,13 @@ impl Outbox {
             }
             let due = state.records.front().map(|(due, _)| *due);
             let Some(wake) = until.into_iter().chain(due).min() else {
+                if state.lines.is_empty() && state.lines.capacity() > UNITS_ROOM {
+                    state.give_back();
+                    drop(state);
+                    agentd_linux::memory::trim();
+                    state = self.lock();
+                    continue;
+                }
                 state.idle = true;
                 state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
