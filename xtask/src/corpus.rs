@@ -29,6 +29,16 @@ const PACKAGES: &str = "\
 /// # Errors
 /// A package cannot be fetched, or a file breaks a rule; each was printed.
 pub fn check() -> Result<()> {
+    let (_set, packages) = fetch()?;
+    let example = ["run", "--quiet", "--package", "agentd-unit", "--example", "corpus", "--"];
+    run(cargo(&example).arg(packages))
+}
+
+/// Fetches what is not in the cache: a folder with one folder of files a package, which goes with the first of the two.
+///
+/// # Errors
+/// A package cannot be fetched.
+pub fn fetch() -> Result<(Scratch, PathBuf)> {
     tools::need(tools::CORPUS)?;
     let set = Scratch::new("corpus")?;
     let script = set.path().join("fetch.sh");
@@ -38,6 +48,5 @@ pub fn check() -> Result<()> {
     let cache = cache_folder()?.join("corpus");
     let words: [PathBuf; 3] = [script, cache, packages.clone()];
     run(command("bash", &[]).args(words).args(PACKAGES.split_ascii_whitespace()))?;
-    let example = ["run", "--quiet", "--package", "agentd-unit", "--example", "corpus", "--"];
-    run(cargo(&example).arg(packages))
+    Ok((set, packages))
 }

@@ -26,7 +26,7 @@ pub const SCENARIOS: &[Scenario] = &[
 const UNITS: [&str; 2] = ["etc/systemd/system", "etc/agentd/units"];
 
 /// Ends when systemd has started all that it starts by itself; before it listens there is nothing to wait at.
-const UP: &str = "timeout 60 sh -c 'until systemctl is-system-running --wait 2>/dev/null | grep -Eq running\\|degraded; \
+pub(super) const UP: &str = "timeout 60 sh -c 'until systemctl is-system-running --wait 2>/dev/null | grep -Eq running\\|degraded; \
                   do sleep 0.2; done'";
 
 fn same_graphs(context: &mut Context) -> Result<()> {

@@ -4,6 +4,7 @@ pub mod boot;
 pub mod compare;
 pub mod container;
 pub mod context;
+pub mod edges;
 pub mod guest;
 pub mod harness;
 pub mod journal;
@@ -34,6 +35,7 @@ pub const ALL: &[&[Scenario]] = &[
     boot::SCENARIOS,
     container::SCENARIOS,
     compare::SCENARIOS,
+    edges::SCENARIOS,
     limits::SCENARIOS,
     life::SCENARIOS,
     timers::SCENARIOS,
