@@ -98,6 +98,10 @@ pub(crate) enum Verb {
     Mask(files::Mark),
     /// Let masked units start again
     Unmask(files::Unmask),
+    /// Set limits of a unit, at once and for later starts
+    SetProperty(files::SetProperty),
+    /// Show what units use of the machine, again and again
+    Top(files::Top),
     /// Succeed if one of the units is part of what boots
     IsEnabled(Units),
     /// Stop the processes of units where they stand

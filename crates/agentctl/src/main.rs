@@ -80,6 +80,8 @@ fn run(cli: &Cli, out: &mut impl Write) -> Outcome {
         Verb::Mask(mark) => verbs::unit_files::mask(context, mark, out),
         Verb::Unmask(unmask) => verbs::unit_files::unmask(context, unmask, out),
         Verb::IsEnabled(units) => verbs::unit_files::is_enabled(context, &units.units, out),
+        Verb::SetProperty(set) => verbs::unit_files::set_property(context, set, out),
+        Verb::Top(top) => verbs::top::top(context, top, out),
         Verb::Show(show) => verbs::show::show(context, show, out),
         Verb::ListDependencies(list) => verbs::dependencies::list(context, list, out),
         Verb::Analyze(analyze) => verbs::analyze::analyze(context, analyze, out),

@@ -40,6 +40,11 @@ pub enum Effect {
         /// The run.
         run: InvocationId,
     },
+    /// Say which processes SIGKILL did not end in time, and in what state they are.
+    NameSurvivors {
+        /// The run.
+        run: InvocationId,
+    },
     /// Tell when no process of the run is left: at once if that is so already. Closed by
     /// [`Event::Emptied`](crate::Event::Emptied).
     AwaitEmpty {

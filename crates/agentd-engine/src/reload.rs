@@ -14,6 +14,11 @@ use crate::order;
 use crate::out::Out;
 use crate::unit::{Core, Entry};
 
+/// Whether a service that runs can live by this definition as it is: only limits that the manager wrote are others.
+fn same_but_limits(entry: &Entry, unit: &Unit) -> bool {
+    entry.service().is_some() && !entry.is_between_lives() && entry.unit.differs_in_limits_alone(unit)
+}
+
 impl Manager {
     /// Swaps a whole set in. What is unchanged is not touched; a running service keeps what it lives by.
     pub(crate) fn load(&mut self, set: &UnitSet, out: &mut Out<'_>) {
@@ -82,6 +87,14 @@ impl Manager {
         if same(&entry.unit) && !entry.is_between_lives() && entry.service().is_some() {
             // The files are the same: what differs comes from outside of them, such as a link that enables it.
             entry.newer = None;
+            return;
+        }
+        if same_but_limits(entry, unit) {
+            entry.newer = None;
+            entry.unit = Arc::clone(unit);
+            if let Some(run) = entry.service_mut().and_then(|service| service.facts.run.as_mut()) {
+                run.unit = Arc::clone(unit);
+            }
             return;
         }
         entry.newer = Some(Arc::clone(unit));

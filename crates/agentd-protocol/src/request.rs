@@ -19,7 +19,8 @@ use crate::unit::{
     GetFilesReply, GetFilesRequest, GetLogsReply, GetLogsRequest, GetProcessesReply, GetReply, UnitRequest,
 };
 use crate::unit_files::{
-    ListUnitFilesReply, ListUnitFilesRequest, UnitFileStateReply, UnitFilesReply, UnitFilesRequest,
+    ListUnitFilesReply, ListUnitFilesRequest, SetPropertiesRequest, UnitFileStateReply, UnitFilesReply,
+    UnitFilesRequest,
 };
 
 /// One method: its name and the types on both sides.
@@ -187,6 +188,8 @@ methods! {
     "io.agentd.Manager" MaskUnitFiles(UnitFilesRequest) -> UnitFilesReply;
     /// Takes that back.
     "io.agentd.Manager" UnmaskUnitFiles(UnitFilesRequest) -> UnitFilesReply;
+    /// Sets limits of a unit, now and for later.
+    "io.agentd.Manager" SetProperties(SetPropertiesRequest) -> UnitFilesReply;
     /// The manager as a whole.
     "io.agentd.Manager" GetStatus(Empty) -> ManagerStatus;
 
@@ -235,6 +238,7 @@ impl Request {
             | Self::DisableUnitFiles(_)
             | Self::MaskUnitFiles(_)
             | Self::UnmaskUnitFiles(_)
+            | Self::SetProperties(_)
             | Self::Shutdown(_) => false,
         }
     }
@@ -250,6 +254,7 @@ impl Request {
             | Self::ReloadUnit(job)
             | Self::ReloadOrRestartUnit(job) => Some(&job.unit),
             Self::KillUnit(kill) => Some(&kill.unit),
+            Self::SetProperties(set) => Some(&set.unit),
             Self::FreezeUnit(freeze) | Self::ThawUnit(freeze) => Some(&freeze.unit),
             Self::ResetFailed(reset) => reset.unit.as_deref(),
             Self::Get(about) | Self::GetProcesses(about) | Self::GetUnitFileState(about) => Some(&about.unit),

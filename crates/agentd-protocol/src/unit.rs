@@ -153,6 +153,25 @@ pub struct UnitProperties {
     pub memory_peak: Option<u64>,
     /// The bound in bytes; null: none.
     pub memory_max: Option<u64>,
+    /// Bytes in swap.
+    pub memory_swap_current: Option<u64>,
+    /// Bytes read from block devices.
+    #[serde(rename = "IOReadBytes")]
+    pub io_read_bytes: Option<u64>,
+    /// Bytes written to block devices.
+    #[serde(rename = "IOWriteBytes")]
+    pub io_write_bytes: Option<u64>,
+    /// For what share of the last ten seconds one of its tasks waited for memory, in hundredths of a percent
+    /// (`memory.pressure`, the kernel's PSI); null: the kernel does not say.
+    pub memory_pressure: Option<u64>,
+    /// The same for the processors (`cpu.pressure`).
+    #[serde(rename = "CPUPressure")]
+    pub cpu_pressure: Option<u64>,
+    /// The same for disks (`io.pressure`).
+    #[serde(rename = "IOPressure")]
+    pub io_pressure: Option<u64>,
+    /// Processes that SIGKILL did not end in time, each with its pid, name and state; empty while there are none.
+    pub survivors: Vec<String>,
     /// CPU time used.
     #[serde(rename = "CPUUsageNSec")]
     pub cpu_usage_nsec: Option<u64>,

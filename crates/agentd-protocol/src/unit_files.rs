@@ -16,6 +16,19 @@ pub struct UnitFilesRequest {
     pub runtime: bool,
 }
 
+/// `SetProperties`: limits of one unit, as `KEY=VALUE`; an empty value takes back what was set this way before.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetPropertiesRequest {
+    /// The unit's full name.
+    pub unit: String,
+    /// The assignments; either all of them are made or none is.
+    pub properties: Vec<String>,
+    /// Until the next boot only.
+    #[serde(default, deserialize_with = "or_default")]
+    pub runtime: bool,
+}
+
 /// The answer to a [`UnitFilesRequest`]: the files are written, and the units are loaded anew.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct UnitFilesReply {

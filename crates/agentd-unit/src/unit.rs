@@ -10,7 +10,7 @@ use crate::sections::{
     AgentSection, InstallSection, PathSection, RolloutSection, ServiceSection, SliceSection, SnapshotSection,
     SocketSection, TimerSection, UnitSection,
 };
-use crate::source::SourceFile;
+use crate::source::{Origin, SourceFile};
 
 /// What came of reading a unit's files, as `LoadState` in systemd's D-Bus interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -121,6 +121,17 @@ pub struct Unit {
 }
 
 impl Unit {
+    /// Whether another definition of this unit differs at most in what the manager itself has written below `control/`:
+    /// limits, which a running unit can take up as it is.
+    #[must_use]
+    pub fn differs_in_limits_alone(&self, other: &Self) -> bool {
+        let signed = |unit: &Self| -> Vec<Arc<SourceFile>> {
+            unit.sources.iter().filter(|source| source.origin() != Origin::Control).cloned().collect()
+        };
+        let loaded = self.load == LoadState::Loaded && other.load == LoadState::Loaded;
+        loaded && self.name == other.name && self.fragment == other.fragment && signed(self) == signed(other)
+    }
+
     /// A unit that is named by others but has no file.
     #[must_use]
     pub fn not_found(name: UnitName) -> Self {

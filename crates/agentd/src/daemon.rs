@@ -108,10 +108,7 @@ impl Daemon {
                 Err(_) => break,
             }
         }
-        for errand in std::mem::take(&mut self.world.errands) {
-            let instances = crate::watch::units::instances_in_use(&self.manager);
-            self.world.loading.begin(&self.world.config, instances, errand);
-        }
+        self.begin_errands();
         for loaded in std::mem::take(&mut self.world.plans) {
             crate::watch::units::planned(loaded, &self.manager, &mut self.world, &mut self.events);
         }
@@ -157,6 +154,14 @@ impl Daemon {
         crate::control::handle::handle(inbound, &self.manager, &mut self.world, &mut self.events);
     }
 
+    /// Begins what is to be done on the thread that loads.
+    fn begin_errands(&mut self) {
+        for errand in std::mem::take(&mut self.world.errands) {
+            let instances = crate::watch::units::instances_in_use(&self.manager);
+            self.world.loading.begin(&self.world.config, instances, errand);
+        }
+    }
+
     /// Serves the requests whose unit was looked up, now that the engine has taken in what was found; whether there
     /// were any.
     fn answer_looked_up(&mut self) -> bool {
@@ -165,6 +170,7 @@ impl Daemon {
         for inbound in requests {
             crate::control::handle::answer(inbound, &self.manager, &mut self.world, &mut self.events);
         }
+        self.begin_errands();
         any
     }
 

@@ -21,6 +21,7 @@ use agentd_unit::{
 
 use crate::config::{Config, Mode, WatchUnits};
 use crate::control::{Answer, Inbound};
+use crate::perform::properties::{self, Properties};
 use crate::perform::trust::signed_name;
 use crate::perform::unit_files::{self, Change, Done, Wish};
 
@@ -48,6 +49,8 @@ pub enum Outcome {
     Swap(Option<Answer>),
     /// To be swapped in, after markers or masks were changed.
     Changed(Wish, Done, Answer),
+    /// To be swapped in, after limits of a unit were set.
+    Set(Done, Answer),
     /// Only to be looked at.
     Plan(Answer),
     /// To be swapped in, because files have changed.
@@ -61,6 +64,8 @@ pub enum Errand {
     Load(Option<Answer>),
     /// Change markers or masks, then load.
     Change(Change, Answer),
+    /// Set limits of a unit, then load.
+    Set(Properties, Answer),
     /// Load, to see what would change.
     Plan(Answer),
     /// Load, because files have changed.
@@ -196,6 +201,9 @@ impl Loading {
 
 /// What comes before the loading; `None`: there is nothing to load, and the answer is out.
 fn prepare(errand: Errand, loader: &Loader, config: &Config, policy: Policy, uid: u32) -> Option<Outcome> {
+    let ring = crate::boot::ground::keys(config, uid);
+    let gate = TrustGate { policy, ring: &ring };
+    let search = &loader.config().search;
     let (change, answer) = match errand {
         Errand::Load(answer) => return Some(Outcome::Swap(answer)),
         Errand::Plan(answer) => return Some(Outcome::Plan(answer)),
@@ -206,10 +214,16 @@ fn prepare(errand: Errand, loader: &Loader, config: &Config, policy: Policy, uid
             crate::control::files::send(&loader.load_unit(&name, &OpenGate), more, &answer);
             return None;
         }
+        Errand::Set(wanted, answer) => {
+            return match properties::carry_out(&wanted, search, |name| loader.load_unit(name, &gate)) {
+                Ok(done) => Some(Outcome::Set(done, answer)),
+                Err(error) => {
+                    answer.result::<Empty>(Err(error));
+                    None
+                }
+            };
+        }
     };
-    let ring = crate::boot::ground::keys(config, uid);
-    let gate = TrustGate { policy, ring: &ring };
-    let search = &loader.config().search;
     match unit_files::carry_out(&change, search, |name| loader.load_unit(name, &gate)) {
         Ok(done) => Some(Outcome::Changed(change.wish, done, answer)),
         Err(error) => {

@@ -30,8 +30,8 @@ use crate::control::{Follower, Inbound, unit_files};
 use crate::journal::{self, Journal};
 use crate::log::{FollowId, LogStore};
 use crate::perform::Spawner;
-use crate::perform::runs::Runs;
-use crate::perform::start::JOURNAL_UNIT;
+use crate::perform::runs::{Run, Runs};
+use crate::perform::start::{self, JOURNAL_UNIT};
 use crate::perform::store::{self, Stores};
 use crate::perform::trust::Trust;
 use crate::perform::usage;
@@ -301,6 +301,11 @@ impl World {
             need_restart: self.needs_restart(view),
             not_enforced: self.not_enforced(view),
             stored: self.stores.count(&unit.name),
+            survivors: self
+                .runs
+                .of_unit(&unit.name)
+                .map(|(_, run)| run.survivors.clone())
+                .unwrap_or_default(),
             trust: crate::control::status::trust_state(unit, &verdict),
             key_ids: match &verdict {
                 Verdict::Trusted { keys } => keys.iter().map(ToString::to_string).collect(),
@@ -372,6 +377,25 @@ impl World {
         .filter(|(_, wanted, enforced)| *wanted && !enforced)
         .map(|(key, ..)| key.to_owned())
         .collect()
+    }
+
+    /// Gives live runs the limits of newer definitions that differ in nothing else.
+    pub fn take_up_limits(&mut self) {
+        let newer = |(id, run): (InvocationId, &Run)| {
+            let unit = self.loaded.get(&run.unit.name)?;
+            let takes = run.unit.digest != unit.digest && run.unit.differs_in_limits_alone(unit);
+            takes.then(|| (id, Arc::clone(unit)))
+        };
+        let all: Vec<(InvocationId, Arc<Unit>)> = self.runs.iter().filter_map(newer).collect();
+        for (id, unit) in all {
+            if let Err(failure) = start::limit(self, id, &unit) {
+                tracing::error!(unit = %unit.name, "{}: its new limits are not in force: {}", unit.name, failure.message);
+                continue;
+            }
+            if let Some(run) = self.runs.get_mut(id) {
+                run.unit = unit;
+            }
+        }
     }
 
     /// Ends followers whose client is gone.

@@ -21,5 +21,6 @@ pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod sign;
 pub(crate) mod status;
+pub(crate) mod top;
 pub(crate) mod unit_files;
 pub(crate) mod verify;

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use agentd_protocol::unit::UnitRequest;
 use agentd_protocol::unit_files::{
-    FileChange, ListUnitFilesRequest, UnitFileInfo, UnitFilesReply, UnitFilesRequest,
+    FileChange, ListUnitFilesRequest, SetPropertiesRequest, UnitFileInfo, UnitFilesReply, UnitFilesRequest,
 };
 use agentd_protocol::words::{FileChangeKind, UnitFileState};
 use agentd_protocol::{CallError, JobMode, Method, method};
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::act::problem_line;
 use super::jobs::{self, Report};
-use crate::args::files::{ListUnitFiles, Mark, Unmask};
+use crate::args::files::{ListUnitFiles, Mark, SetProperty, Unmask};
 use crate::client::{ANSWER, ClientError, RELOAD};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
@@ -63,13 +63,29 @@ pub(crate) fn unmask(context: &Context, unmask: &Unmask, out: &mut impl Write) -
     Ok(Exit::Done)
 }
 
+/// `agentctl set-property UNIT KEY=VALUE…`.
+pub(crate) fn set_property(context: &Context, set: &SetProperty, out: &mut impl Write) -> Outcome {
+    let request = SetPropertiesRequest {
+        unit: set.unit.to_string(),
+        properties: set.properties.clone(),
+        runtime: set.runtime,
+    };
+    let reply = context.connect()?.call::<method::SetProperties>(&request, Some(RELOAD));
+    tell(context, &reply.map_err(|error| nothing_done("set properties", error))?, Vec::new(), out)?;
+    Ok(Exit::Done)
+}
+
 /// Sends the request. That nothing was done, and why, is told in one sentence; systemctl's exit code for it is 1.
 fn ask<M>(context: &Context, verb: &str, units: &[UnitName], runtime: bool) -> Result<UnitFilesReply, Failure>
 where
     M: Method<Parameters = UnitFilesRequest, Reply = UnitFilesReply>,
 {
     let request = UnitFilesRequest { units: units.iter().map(UnitName::to_string).collect(), runtime };
-    context.connect()?.call::<M>(&request, Some(RELOAD)).map_err(|error| match error {
+    context.connect()?.call::<M>(&request, Some(RELOAD)).map_err(|error| nothing_done(verb, error))
+}
+
+fn nothing_done(verb: &str, error: ClientError) -> Failure {
+    match error {
         ClientError::Call(error) => {
             let exit = match error {
                 CallError::NotPermitted { .. } => Exit::NoSuchUnit,
@@ -78,7 +94,7 @@ where
             Failure::Other { exit, message: format!("cannot {verb}: {}", one_line(&error.to_string())) }
         }
         other => Failure::Client(other),
-    })
+    }
 }
 
 fn stop_now(context: &Context, now: bool, reply: &UnitFilesReply, out: &mut impl Write) -> Outcome {

@@ -370,7 +370,9 @@ fn still_around(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
     run.awaiting = None;
     run.unkillable = true;
     if !std::mem::replace(&mut run.said_unkillable, true) {
+        let id = run.id;
         say(facts, Level::Error, out, format_args!("Processes still around after SIGKILL."));
+        out.push(Effect::NameSurvivors { run: id });
     }
     kill_now(facts, out);
     facts.await_empty(out);

@@ -329,7 +329,10 @@ impl World {
                 self.must_be_open(request);
                 self.open.remove(&request);
             }
-            Effect::SaveStamp { .. } | Effect::TakeAttachment { .. } | Effect::DropAttachment { .. } => {}
+            Effect::SaveStamp { .. }
+            | Effect::TakeAttachment { .. }
+            | Effect::DropAttachment { .. }
+            | Effect::NameSurvivors { .. } => {}
             Effect::Log(record) => self.read_log(&record),
             Effect::Shutdown { .. } => self.shutdowns += 1,
         }
@@ -351,6 +354,7 @@ impl World {
             Effect::SaveStamp { .. }
             | Effect::TakeAttachment { .. }
             | Effect::DropAttachment { .. }
+            | Effect::NameSurvivors { .. }
             | Effect::Shutdown { .. } => {}
         }
     }

@@ -55,6 +55,26 @@ impl Limits {
         missing
     }
 
+    /// The same limits, with the kernel's default in the place of each that is not set: for a cgroup that may have had
+    /// others before.
+    #[must_use]
+    pub fn or_defaults(self) -> Self {
+        Self {
+            memory_min: self.memory_min.or(Some(0)),
+            memory_low: self.memory_low.or(Some(0)),
+            memory_high: self.memory_high.or(Some(INFINITY)),
+            memory_max: self.memory_max.or(Some(INFINITY)),
+            memory_swap_max: self.memory_swap_max.or(Some(INFINITY)),
+            oom_group: self.oom_group,
+            tasks_max: self.tasks_max.or(Some(INFINITY)),
+            cpu_quota: self.cpu_quota.or(Some(INFINITY)),
+            cpu_weight: self.cpu_weight.or(Some(100)),
+            io_weight: self.io_weight.or(Some(100)),
+            // An empty line is no restriction; nothing at all would not be written.
+            allowed_cpus: self.allowed_cpus.or(Some("\n".to_owned())),
+        }
+    }
+
     /// What is to be written where, grouped by controller.
     fn settings(&self) -> Vec<Setting> {
         use Controller::{Cpu, Cpuset, Io, Memory, Pids};
@@ -141,6 +161,28 @@ mod tests {
         assert_eq!(written(&Limits::default()), []);
         let limits = Limits { memory_max: Some(1 << 26), tasks_max: Some(INFINITY), ..Limits::default() };
         assert_eq!(written(&limits), [("memory.max", "67108864".into()), ("pids.max", "max".into())]);
+    }
+
+    #[test]
+    fn what_is_not_set_any_more_goes_back_to_the_default() {
+        let limits = Limits { memory_max: Some(1 << 26), ..Limits::default() }.or_defaults();
+        let text: Vec<String> =
+            written(&limits).iter().map(|(file, value)| format!("{file}={value}")).collect();
+        assert_eq!(
+            text,
+            [
+                "memory.max=67108864",
+                "memory.high=max",
+                "memory.low=0",
+                "memory.min=0",
+                "memory.swap.max=max",
+                "pids.max=max",
+                "cpu.max=max 100000",
+                "cpu.weight=100",
+                "io.weight=default 100",
+                "cpuset.cpus=\n",
+            ]
+        );
     }
 
     #[test]

@@ -20,5 +20,5 @@ pub use error::CgroupError;
 pub use leaf::{Leaf, Removal};
 pub use limits::{INFINITY, Limits};
 pub use root::{CgroupRoot, Controller, Enforceable, INIT_SCOPE, Place};
-pub use stats::{MemoryEvents, Stats};
+pub use stats::{MemoryEvents, Pressure, Stats};
 pub use watch::{Changed, EventsWatch};

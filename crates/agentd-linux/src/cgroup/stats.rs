@@ -22,6 +22,18 @@ pub struct Stats {
     pub io_write_bytes: Option<u64>,
 }
 
+/// For what share of the last ten seconds a task of the cgroup waited, in hundredths of a percent: "some avg10" of
+/// `memory.pressure`, `cpu.pressure` and `io.pressure`. Linux 5.2, with CONFIG_PSI. None: the kernel does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// For memory.
+    pub memory: Option<u64>,
+    /// For a processor.
+    pub cpu: Option<u64>,
+    /// For a disk.
+    pub io: Option<u64>,
+}
+
 /// What the memory limits have done, counted since the cgroup was made: `memory.events`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemoryEvents {
@@ -58,6 +70,13 @@ impl Leaf {
         self.number("memory.current")
     }
 
+    /// How much its tasks wait.
+    #[must_use]
+    pub fn pressure(&self) -> Pressure {
+        let some = |file| self.read(file).ok().and_then(|text| some_avg10(&text));
+        Pressure { memory: some("memory.pressure"), cpu: some("cpu.pressure"), io: some("io.pressure") }
+    }
+
     /// What its memory limits have done. None without the memory controller.
     ///
     /// # Errors
@@ -86,6 +105,15 @@ fn parse_memory_events(text: &str) -> MemoryEvents {
     }
 }
 
+/// `some avg10=1.25 …` as 125.
+fn some_avg10(text: &str) -> Option<u64> {
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    let share = some.split_whitespace().find_map(|word| word.strip_prefix("avg10="))?;
+    let (whole, part) = share.split_once('.')?;
+    let part = if part.len() == 2 { part.parse::<u64>().ok()? } else { return None };
+    Some(whole.parse::<u64>().ok()? * 100 + part)
+}
+
 /// The number after a name, in a file of `NAME NUMBER` lines.
 fn value_of(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
@@ -106,6 +134,19 @@ mod tests {
         let events = MemoryEvents { max: 12, oom: 2, oom_kill: 1, oom_group_kill: 0 };
         assert_eq!(parse_memory_events(text), events);
         assert_eq!(parse_memory_events("low 0\n"), MemoryEvents::default());
+    }
+
+    #[test]
+    fn pressure_is_read_in_hundredths() {
+        let text = |share| {
+            format!("some avg10={share} avg60=9.00 avg300=9.00 total=9\nfull avg10=8.00 avg60=0.00\n")
+        };
+        for (share, hundredths) in
+            [("0.00", Some(0)), ("1.25", Some(125)), ("100.00", Some(10_000)), ("x", None)]
+        {
+            assert_eq!(some_avg10(&text(share)), hundredths, "{share}");
+        }
+        assert_eq!(some_avg10("full avg10=8.00 total=1\n"), None);
     }
 
     #[test]

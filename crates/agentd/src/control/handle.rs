@@ -18,6 +18,7 @@ use agentd_unit::sections::{Credential, CredentialSource};
 use agentd_unit::{LoadState, Signal, Unit, UnitName};
 
 use super::{Answer, Inbound, access, pages, view};
+use crate::perform::properties;
 use crate::perform::unit_files::Wish;
 use crate::units::Errand;
 use crate::world::World;
@@ -223,6 +224,12 @@ fn act(inbound: Inbound, world: &mut World, events: &mut VecDeque<Event>) {
         Request::DisableUnitFiles(r) => change(Wish::Disable, r, answer, world),
         Request::MaskUnitFiles(r) => change(Wish::Mask, r, answer, world),
         Request::UnmaskUnitFiles(r) => change(Wish::Unmask, r, answer, world),
+        Request::SetProperties(r) => match properties::read(&r.unit, &r.properties, r.runtime) {
+            Ok(wanted) => world.errands.push(Errand::Set(wanted, answer)),
+            Err(error) => {
+                answer.result::<Empty>(Err(error));
+            }
+        },
         _ => {
             answer
                 .result::<Empty>(Err(CallError::MethodNotFound { method: inbound.request.method().into() }));

@@ -66,6 +66,7 @@ impl Plan<'_> {
             LoadState::Error(why) | LoadState::BadSetting(why) if changed => {
                 change(A::Keep, &format!("its files cannot be used: {why}"))
             }
+            _ if changed && old.differs_in_limits_alone(new) => None,
             _ if changed && old.name.unit_type() == UnitType::Service => {
                 change(A::Restart, "its definition changed")
             }

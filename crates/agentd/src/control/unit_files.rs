@@ -113,6 +113,15 @@ pub fn changed(wish: Wish, done: &Done, loaded: &Loaded) -> UnitFilesReply {
     }
 }
 
+/// What was set of a unit, and what is wrong with it.
+#[must_use]
+pub fn set(done: &Done, loaded: &Loaded) -> UnitFilesReply {
+    let units: Vec<String> = done.units.iter().map(UnitName::to_string).collect();
+    let is_about = |problem: &&Problem| problem.unit.as_ref().is_some_and(|unit| units.contains(unit));
+    let problems = loaded.problems.iter().filter(is_about).cloned().collect();
+    UnitFilesReply { changes: done.changes.clone(), units, without_install: Vec::new(), problems }
+}
+
 fn contrary(wish: Wish, unit: &UnitName, files: &[NamedFile]) -> Option<Problem> {
     use FileState as S;
     let (file, state) = find(files, unit)?;

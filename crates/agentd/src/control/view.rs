@@ -37,6 +37,8 @@ pub struct Extras {
     pub edges: Arc<Edges>,
     /// The limits that this machine does not enforce.
     pub not_enforced: Vec<String>,
+    /// What SIGKILL did not end in time.
+    pub survivors: Vec<String>,
     /// How many descriptors it has stored.
     pub stored: usize,
     /// The verdict on its signature.
@@ -89,6 +91,13 @@ pub fn properties(view: &UnitView, job: Option<&JobView>, extras: Extras) -> Uni
         control_group: extras.control_group,
         memory_current: extras.usage.memory_current,
         memory_peak: extras.usage.memory_peak,
+        memory_swap_current: extras.usage.swap,
+        io_read_bytes: extras.usage.io_read,
+        io_write_bytes: extras.usage.io_write,
+        memory_pressure: extras.usage.pressure.memory,
+        cpu_pressure: extras.usage.pressure.cpu,
+        io_pressure: extras.usage.pressure.io,
+        survivors: extras.survivors,
         cpu_usage_nsec: extras.usage.cpu_nsec,
         tasks_current: extras.usage.tasks,
         limits_not_enforced: extras.not_enforced,

@@ -78,6 +78,48 @@ pub fn freeze(world: &World, run: InvocationId, frozen: bool) {
     }
 }
 
+/// How many processes are named that SIGKILL did not end.
+const SURVIVORS: usize = 10;
+
+/// Says what SIGKILL did not end in time: each process by its number and name, the state it is in, and what it waits for
+/// in the kernel.
+pub fn name_survivors(world: &mut World, run: InvocationId) {
+    let Some(entry) = world.runs.get(run) else { return };
+    let pids = match &entry.cgroup {
+        Some(leaf) => leaf.processes().map_err(|error| chain(&error)),
+        None => members(run, entry),
+    };
+    let pids = match pids {
+        Ok(pids) => pids,
+        Err(error) => return tracing::error!(unit = %entry.unit.name, "what is left cannot be told: {error}"),
+    };
+    let mut named: Vec<String> = pids.iter().filter_map(|pid| survivor(*pid)).take(SURVIVORS).collect();
+    if pids.len() > SURVIVORS {
+        named.push(format!("and {} more", pids.len() - SURVIVORS));
+    }
+    let unit = &entry.unit.name;
+    for name in &named {
+        tracing::error!(unit = %unit, "{unit}: SIGKILL has not ended {name}");
+    }
+    if let Some(entry) = world.runs.get_mut(run) {
+        entry.survivors = named;
+    }
+}
+
+/// `77 (cat), state D, waits in nfs_wait_bit`; none for one that is gone. proc_pid_stat(5), proc_pid_wchan(5).
+fn survivor(pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (start, rest) = stat.rsplit_once(')')?;
+    let (_, comm) = start.split_once('(')?;
+    let state = rest.split_whitespace().next()?;
+    let waits = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+    let waits = match waits.trim() {
+        "" | "0" => String::new(),
+        place => format!(", waits in {place}"),
+    };
+    Some(format!("{pid} ({}), state {state}{waits}", comm.escape_default()))
+}
+
 /// The living processes of a run where there are no cgroups.
 ///
 /// # Errors

@@ -15,6 +15,7 @@ pub mod mounts;
 pub mod passed;
 pub mod plan;
 pub mod process;
+pub mod properties;
 pub mod python;
 pub mod runs;
 pub mod sandbox;
@@ -53,6 +54,7 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
         Effect::Kill { run, target, signal, cont } => kill::signal(world, run, target, signal, cont),
         Effect::Freeze { run, frozen } => kill::freeze(world, run, frozen),
         Effect::KillAll { run } => kill::all(world, run),
+        Effect::NameSurvivors { run } => kill::name_survivors(world, run),
         Effect::AwaitEmpty { id, run } => {
             if crate::watch::groups::await_empty(id, run, world) {
                 events.push_back(Event::Emptied { id, run });

@@ -44,6 +44,8 @@ pub struct Run {
     pub journal_stream: Option<String>,
     /// How often its notifications were complained about.
     pub complaints: u32,
+    /// What SIGKILL did not end in time, in words.
+    pub survivors: Vec<String>,
     /// Where its secrets are, once they are.
     pub credentials: Option<PathBuf>,
     /// The user that is its own under `DynamicUser`.

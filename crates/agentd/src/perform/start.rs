@@ -6,11 +6,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use agentd_engine::{Spawn, SpawnFailure};
+use agentd_engine::{InvocationId, Spawn, SpawnFailure};
 use agentd_linux::cgroup::{INFINITY, Leaf, Limits};
 use agentd_linux::pipe::output_pipe;
-use agentd_unit::UnitName;
 use agentd_unit::sections::{MemoryLimit, OomPolicy, ServiceSection, TasksLimit};
+use agentd_unit::{Unit, UnitName};
 
 use super::plan::{chain, resources};
 use super::runs::Run;
@@ -62,6 +62,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
             token,
             oom_kills: 0,
             complaints: 0,
+            survivors: Vec::new(),
             logged: output.logged,
             journal_stream: output.journal_stream,
             output: output.fd,
@@ -134,6 +135,19 @@ fn cgroup(
     }
     leaf.limit(&limits, cgroups.enforceable()).map_err(|e| resources(chain(&e)))?;
     Ok(Some(leaf))
+}
+
+/// Gives the cgroup of a live run the limits of a newer definition, and the kernel's defaults for what that does not set.
+///
+/// # Errors
+/// The kernel refuses a value.
+pub fn limit(world: &World, run: InvocationId, unit: &Unit) -> Result<(), SpawnFailure> {
+    let leaf = world.runs.get(run).and_then(|run| run.cgroup.as_ref());
+    let (Some(leaf), Some(cgroups), Some(body)) = (leaf, &world.cgroups, unit.as_service()) else {
+        return Ok(());
+    };
+    let limits = limits(world, &body.service).or_defaults();
+    leaf.limit(&limits, cgroups.enforceable()).map_err(|e| resources(chain(&e)))
 }
 
 fn limits(world: &World, service: &ServiceSection) -> Limits {

@@ -91,7 +91,7 @@ pub fn carry_out(
     result.map(|()| done)
 }
 
-fn no_folder(units: &[UnitName]) -> CallError {
+pub(super) fn no_folder(units: &[UnitName]) -> CallError {
     let unit = units.first().map(UnitName::to_string).unwrap_or_default();
     let message = "this manager has no control folder to keep that in: AGENTD_UNIT_PATH_EXCLUSIVE leaves it the folders \
                    of development alone; start it without, or write Enabled = false into [Install]";
@@ -227,12 +227,12 @@ fn is_mask(path: &Path) -> bool {
     }
 }
 
-fn make(folder: &Path) -> Result<(), CallError> {
+pub(super) fn make(folder: &Path) -> Result<(), CallError> {
     let made = DirBuilder::new().recursive(true).mode(0o755).create(folder);
     made.map_err(|error| failed("made", folder, &error))
 }
 
-fn failed(what: &str, path: &Path, error: &io::Error) -> CallError {
+pub(super) fn failed(what: &str, path: &Path, error: &io::Error) -> CallError {
     let advice = if error.kind() == io::ErrorKind::ReadOnlyFilesystem {
         "; with --runtime it is kept below /run, until the next boot"
     } else {

@@ -1,6 +1,6 @@
 //! What the kernel counts for a run.
 
-use agentd_linux::cgroup::Leaf;
+use agentd_linux::cgroup::{Leaf, Pressure};
 
 /// The counters of a cgroup; `None` where the controller is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -13,6 +13,14 @@ pub struct Usage {
     pub cpu_nsec: Option<u64>,
     /// Tasks.
     pub tasks: Option<u64>,
+    /// Bytes in swap.
+    pub swap: Option<u64>,
+    /// Bytes read from disks.
+    pub io_read: Option<u64>,
+    /// Bytes written to disks.
+    pub io_write: Option<u64>,
+    /// How much its tasks wait.
+    pub pressure: Pressure,
 }
 
 /// Reads the counters of a unit's cgroup.
@@ -24,5 +32,9 @@ pub fn read(leaf: &Leaf) -> Usage {
         memory_peak: stats.memory_peak,
         cpu_nsec: stats.cpu_usage_us.map(|us| us.saturating_mul(1000)),
         tasks: stats.tasks_current,
+        swap: stats.memory_swap_current,
+        io_read: stats.io_read_bytes,
+        io_write: stats.io_write_bytes,
+        pressure: leaf.pressure(),
     }
 }

@@ -38,6 +38,14 @@ fn swap_in(loaded: Loaded, world: &mut World, events: &mut VecDeque<Event>) {
         Outcome::Changed(wish, done, answer) => {
             answer.result(Ok(unit_files::changed(*wish, done, &loaded)));
         }
+        Outcome::Set(done, answer) => {
+            let reply = unit_files::set(done, &loaded);
+            let answer = answer.clone();
+            take_up(loaded, world, events);
+            // The answer says that the limits hold, so it comes after them.
+            answer.result(Ok(reply));
+            return;
+        }
         // What is done with it depends on how the units stand.
         Outcome::Plan(_) | Outcome::Watched(_) => return world.plans.push(loaded),
         Outcome::Swap(None) => {}
@@ -59,7 +67,9 @@ pub fn planned(loaded: Loaded, manager: &Manager, world: &mut World, events: &mu
                 carry_out(&change, world, events);
             }
         }
-        Outcome::Watched(_) | Outcome::Swap(_) | Outcome::Changed(..) => take_up(loaded, world, events),
+        Outcome::Watched(_) | Outcome::Swap(_) | Outcome::Changed(..) | Outcome::Set(..) => {
+            take_up(loaded, world, events)
+        }
     }
 }
 
@@ -92,6 +102,7 @@ fn take_up(loaded: Loaded, world: &mut World, events: &mut VecDeque<Event>) {
     world.unit_files = loaded.files;
     world.edges = loaded.edges;
     world.loaded = loaded.set.clone();
+    world.take_up_limits();
     world.tidy = true;
     events.push_back(Event::UnitsLoaded(loaded.set));
 }

@@ -28,6 +28,7 @@ pub(super) fn write(context: &Context, status: &UnitStatus, out: &mut impl Write
     page.state()?;
     page.processes()?;
     page.resources()?;
+    page.troubles()?;
     if !page.unit.control_group.is_empty() {
         page.label("CGroup", one_line(&status.properties.control_group))?;
         tree::write(&status.processes, INDENT, page.out)?;
@@ -231,6 +232,25 @@ impl<W: Write> Page<'_, W> {
         if let Some(used) = unit.cpu_usage_nsec {
             let quota = unit.cpu_quota_per_sec_usec.map(|usec| format!(" (quota: {}%)", usec / 10_000));
             self.label("CPU", format!("{}{}", span_ms(used / 1000), quota.unwrap_or_default()))?;
+        }
+        Ok(())
+    }
+
+    /// What its tasks wait for, where they do, and what SIGKILL did not end.
+    fn troubles(&mut self) -> io::Result<()> {
+        let unit = self.unit;
+        let waits = [("memory", unit.memory_pressure), ("cpu", unit.cpu_pressure), ("io", unit.io_pressure)];
+        let waits: Vec<String> = waits
+            .iter()
+            .filter_map(|(name, share)| share.filter(|share| *share > 0).map(|share| (name, share)))
+            .map(|(name, share)| format!("{name}: {}.{:02}%", share / 100, share % 100))
+            .collect();
+        if !waits.is_empty() {
+            self.label("Pressure", waits.join(" "))?;
+        }
+        for survivor in &unit.survivors {
+            let survivor = self.context.style.bad(shown(survivor)).to_string();
+            self.label("Survivor", survivor)?;
         }
         Ok(())
     }
