@@ -134,6 +134,8 @@ pub(crate) enum Verb {
     Logs(Logs),
     /// Read all unit files again
     DaemonReload,
+    /// Execute the manager's program again, under running agents
+    DaemonReexec,
     /// Succeed if one of the units is active
     IsActive(Units),
     /// Succeed if one of the units has failed

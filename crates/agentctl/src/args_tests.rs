@@ -78,6 +78,7 @@ fn every_form_that_scripts_rely_on_is_taken() {
         "cat web",
         "logs web -f -n 5 -o json",
         "daemon-reload",
+        "daemon-reexec",
         "is-active web",
         "is-failed web",
         "freeze web db",

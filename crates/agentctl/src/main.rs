@@ -66,6 +66,7 @@ fn run(cli: &Cli, out: &mut impl Write) -> Outcome {
         Verb::IsSystemRunning => verbs::overview::is_system_running(context, out),
         Verb::ResetFailed(units) => verbs::act::reset_failed(context, &units.units),
         Verb::DaemonReload => verbs::act::daemon_reload(context, out),
+        Verb::DaemonReexec => verbs::act::daemon_reexec(context),
         Verb::Poweroff | Verb::Reboot | Verb::Halt | Verb::Exit(_) => {
             verbs::act::shutdown(context, &cli.verb)
         }

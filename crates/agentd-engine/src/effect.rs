@@ -8,6 +8,7 @@ use agentd_unit::{ExecKind, Realtime, Signal, Unit, UnitName};
 
 use crate::event::{ExitStatus, ShutdownKind};
 use crate::ids::{AttachmentId, EffectId, InvocationId, JobId, RequestId};
+use crate::memo::Memo;
 use crate::state::ServiceResult;
 
 /// Something that the shell must do.
@@ -111,6 +112,25 @@ pub enum Effect {
         timer: UnitName,
         /// When it fired.
         at: Realtime,
+    },
+    /// Keep this of a unit for a manager that comes after this one in the same boot; nothing, if there is none.
+    Keep {
+        /// Which unit.
+        unit: UnitName,
+        /// What to keep.
+        memo: Option<Box<Memo>>,
+    },
+    /// Hold on to what another manager of this boot began: the run's cgroup, its output, its main process. If that one
+    /// has ended, one [`Event::Exited`](crate::Event::Exited) says so, now or when it does.
+    TakeOver {
+        /// The name of the main process from now on.
+        id: EffectId,
+        /// The run.
+        run: InvocationId,
+        /// The definition that the run lives by from now on.
+        unit: Arc<Unit>,
+        /// The pid of the main process, if there is one.
+        main: Option<u32>,
     },
     /// Say something, once, where it happened.
     Log(Record),

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use agentd_unit::{NotifyAccess, Signal, UnitName, UnitSet};
 
+use crate::clock::Boottime;
 use crate::ids::{AttachmentId, EffectId, InvocationId, JobId, RequestId};
+use crate::memo::Memo;
 
 /// Something that happened outside the engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +35,14 @@ pub enum Event {
         run: InvocationId,
         /// The pid for displays and `MAINPID`, or why there is none.
         result: Result<u32, SpawnFailure>,
+    },
+    /// What another manager of this boot kept of its units, to go on with: after the first [`Event::UnitsLoaded`] and
+    /// before anything else.
+    TakenOver {
+        /// What it kept.
+        memos: Vec<Memo>,
+        /// When the first manager of this boot began.
+        born: Option<Boottime>,
     },
     /// A process that was spawned has ended.
     Exited {
@@ -87,6 +97,7 @@ impl Event {
             | Self::ClockChanged
             | Self::UnitsLoaded(_)
             | Self::UnitsFound(_)
+            | Self::TakenOver { .. }
             | Self::Checked { .. }
             | Self::Request { .. } => None,
         }
@@ -112,6 +123,8 @@ pub enum ExitStatus {
     Killed(Signal),
     /// This signal ended it and left a core dump.
     Dumped(Signal),
+    /// Nobody can tell any more: it was no child of ours, and whoever was its parent has the status.
+    Unknown,
 }
 
 impl ExitStatus {
@@ -121,12 +134,13 @@ impl ExitStatus {
         matches!(self, Self::Exited(0))
     }
 
-    /// One byte as shells have it: the code, or 128 and the signal's number.
+    /// One byte as shells have it: the code, or 128 and the signal's number; 255 where nobody can tell.
     #[must_use]
     pub const fn to_byte(self) -> u8 {
         match self {
             Self::Exited(code) => code,
             Self::Killed(signal) | Self::Dumped(signal) => 128 + signal.number() as u8,
+            Self::Unknown => u8::MAX,
         }
     }
 }
@@ -137,6 +151,7 @@ impl fmt::Display for ExitStatus {
             Self::Exited(code) => write!(f, "code=exited, status={code}"),
             Self::Killed(signal) => write!(f, "code=killed, signal={signal}"),
             Self::Dumped(signal) => write!(f, "code=dumped, signal={signal}"),
+            Self::Unknown => f.write_str("code=unknown"),
         }
     }
 }

@@ -25,6 +25,7 @@ mod hooks;
 pub mod ids;
 mod job;
 mod manager;
+pub mod memo;
 mod order;
 mod out;
 mod processes;
@@ -53,5 +54,6 @@ pub use event::{
 };
 pub use ids::{AttachmentId, EffectId, InvocationId, JobId, RequestId};
 pub use manager::{Config, Manager};
+pub use memo::{Life, Memo};
 pub use state::{ActiveState, ServiceResult};
 pub use view::{ExecStatusView, JobView, TimerView, UnitView};

@@ -69,6 +69,8 @@ pub struct Manager {
     pub(crate) spans: Alarms<Boottime>,
     pub(crate) calendars: Alarms<Realtime>,
     pub(crate) shutdown: Option<Shutdown>,
+    /// Units of which there may be something else to keep than before.
+    pub(crate) touched: Vec<UnitId>,
 }
 
 impl Manager {
@@ -95,6 +97,7 @@ impl Manager {
             spans: Alarms::default(),
             calendars: Alarms::default(),
             shutdown: None,
+            touched: Vec::new(),
         }
     }
 
@@ -113,6 +116,7 @@ impl Manager {
             Event::Emptied { id, run } => self.emptied(id, run, &mut out),
             Event::Checked { id, checked } => self.checked(id, checked, &mut out),
             Event::OomKilled { run } => self.oom_killed(run, &mut out),
+            Event::TakenOver { memos, born } => self.take_over(&memos, born, &mut out),
             Event::Notified { run, sender, notification } => {
                 self.notified(run, sender, &notification, &mut out);
             }
@@ -184,6 +188,8 @@ impl Manager {
                     Work::Ended { unit, kind, begun, result } => {
                         self.ended(unit, kind, result, out);
                         self.after_job(unit, kind, begun, out);
+                        // A start that failed before it began changed nothing that its timer would hear of.
+                        self.timers_follow(unit, out);
                     }
                 }
             } else if self.graph_is_old {
@@ -195,6 +201,7 @@ impl Manager {
             }
         }
         self.finish_shutdown(out);
+        self.keep_touched(out);
     }
 
     /// Takes a service on by one event, and lets the rest of the manager know what came of it.
@@ -206,6 +213,7 @@ impl Manager {
         let after = before.next(event, &mut service.facts, out);
         service.state = after;
         let facts = &service.facts;
+        let is_other_run = run != facts.run.as_ref().map(|run| run.id);
         let kept = facts.leftover.map(|leftover| leftover.run);
         if let Some(run) = run.filter(|run| facts.run.is_none() && kept != Some(*run)) {
             self.runs.remove(&run);
@@ -214,6 +222,9 @@ impl Manager {
             entry.failure = facts.failure.clone();
         }
         self.note_change(id, before, after, out);
+        if is_other_run || before.as_str() != after.as_str() {
+            self.touch(id);
+        }
         self.set_alarm(id);
         let Some(entry) = self.entry(id) else { return };
         let new = entry.active();
@@ -236,7 +247,8 @@ impl Manager {
         let (old, sub) = (entry.active(), entry.sub());
         change(entry);
         let new = entry.active();
-        if sub != entry.sub() {
+        let is_other = sub != entry.sub();
+        if is_other {
             entry.times.state_change = Some(out.now.realtime);
             let (name, text) = (entry.unit.name.clone(), format!("Changed {sub} -> {}", entry.sub()));
             out.log(crate::Level::Debug, &name, None, None, format!("{name}: {text}"));
@@ -244,6 +256,9 @@ impl Manager {
         if old != new {
             entry.times.note(old, new, out.now);
             self.work.push_back(Work::Changed { unit: id, old, new });
+        }
+        if is_other {
+            self.touch(id);
         }
     }
 

@@ -204,7 +204,7 @@ impl Manager {
     }
 
     /// A unit that an active unit upholds is started again, after its RestartSec, when it is at rest.
-    fn schedule_uphold(&mut self, unit: UnitId, out: &mut Out<'_>) {
+    pub(crate) fn schedule_uphold(&mut self, unit: UnitId, out: &mut Out<'_>) {
         if !self.is_upheld(unit) || self.entry(unit).is_some_and(|entry| entry.uphold_at.is_some()) {
             return;
         }

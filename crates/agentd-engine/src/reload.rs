@@ -106,8 +106,11 @@ impl Manager {
 
     fn add(&mut self, unit: &Arc<Unit>) -> UnitId {
         let entry = Entry::new(Arc::clone(unit));
-        let free =
-            if self.free_places > 0 { self.table.iter().position(|entry| entry.is_gone) } else { None };
+        let free = if self.free_places > 0 {
+            self.table.iter().position(|entry| entry.is_gone && !entry.is_kept)
+        } else {
+            None
+        };
         let id = if let Some(place) = free {
             self.free_places -= 1;
             self.table[place] = entry;
@@ -202,6 +205,7 @@ impl Manager {
                 self.by_name.remove(&name);
             }
             self.table[id.index()].is_gone = true;
+            self.touch(id); // What was kept of it is to be forgotten.
             self.free_places += 1;
             self.alarms.set(id, None);
             self.spans.set(id, None);

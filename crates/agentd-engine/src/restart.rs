@@ -38,7 +38,7 @@ pub(crate) fn has(set: &ExitStatusSet, status: ExitStatus) -> bool {
     match status {
         ExitStatus::Exited(code) => set.codes.contains(&code),
         ExitStatus::Killed(signal) => set.signals.contains(&signal.number()),
-        ExitStatus::Dumped(_) => false,
+        ExitStatus::Dumped(_) | ExitStatus::Unknown => false,
     }
 }
 
@@ -110,6 +110,21 @@ impl Restarts {
         if up >= STABLE_AFTER.max(service.restart_max_delay.unwrap_or_default()) {
             self.step = 0;
         }
+    }
+
+    /// The counts of another manager: restarts, the step of the back-off, the starts that the limit counts.
+    pub(crate) fn of((count, step, recent): (u32, u32, VecDeque<Monotonic>)) -> Self {
+        Self { count, step, recent }
+    }
+
+    /// The automatic starts that the start limit still remembers, the oldest first.
+    pub(crate) fn recent(&self) -> Vec<Monotonic> {
+        self.recent.iter().copied().collect()
+    }
+
+    /// Whether there is something to forget.
+    pub(crate) fn count_something(&self) -> bool {
+        self.count > 0 || self.step > 0 || !self.recent.is_empty()
     }
 
     /// Forgets everything: a person started it, or reset-failed.

@@ -15,7 +15,7 @@ mod fall;
 mod notify;
 mod rise;
 
-pub(crate) use facts::{Facts, Run};
+pub(crate) use facts::{Facts, Process, Run};
 
 use crate::clock::Monotonic;
 use crate::out::Out;

@@ -72,6 +72,22 @@ pub enum ServiceResult {
 }
 
 impl ServiceResult {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Success,
+        Self::Resources,
+        Self::Timeout,
+        Self::ExitCode,
+        Self::Signal,
+        Self::CoreDump,
+        Self::Watchdog,
+        Self::OomKill,
+        Self::StartLimitHit,
+        Self::Protocol,
+        Self::ExecCondition,
+        Self::Trust,
+    ];
+
     /// systemd's word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use agentd_unit::{Realtime, TimerSection, TimerTrigger};
 
 use crate::clock::{Boottime, Now};
+use crate::memo::Life;
 use crate::state::{ActiveState, ServiceResult};
 
 /// The least time between two fires of a repeating span, should a span of zero ever get here.
@@ -86,6 +87,36 @@ impl Timer {
         self.done = vec![false; section.triggers.len()];
         self.base =
             stamp.filter(|_| section.persistent).map_or(now.realtime, |stamp| stamp.min(now.realtime));
+    }
+
+    /// What another manager needs to go on with it; none if it is not active.
+    pub(crate) fn life(&self) -> Option<Life> {
+        if self.state == TimerState::Failed {
+            return Some(Life::Failed { result: self.result });
+        }
+        (self.active() == ActiveState::Active).then(|| Life::Timer {
+            activated: self.activated,
+            base: self.base,
+            elapsed: self.elapsed,
+            done: self.done.clone(),
+            last_trigger: self.last_trigger,
+            running: self.state == TimerState::Running,
+        })
+    }
+
+    /// Goes on where another manager left it. One whose triggers are others now is left to a start.
+    pub(crate) fn go_on(&mut self, section: &TimerSection, life: &Life) -> bool {
+        let Life::Timer { activated, base, elapsed, done, last_trigger, running } = life else {
+            return false;
+        };
+        if done.len() != section.triggers.len() {
+            return false;
+        }
+        self.state = if *running { TimerState::Running } else { TimerState::Waiting };
+        (self.activated, self.base, self.elapsed) = (*activated, *base, *elapsed);
+        self.done.clone_from(done);
+        self.last_trigger = *last_trigger;
+        true
     }
 
     /// Becomes inactive, or failed for this reason.

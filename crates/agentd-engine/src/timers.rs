@@ -163,6 +163,7 @@ impl Manager {
             return;
         };
         timer.elapse(&section, born, target, now);
+        self.touch(id);
         if self.shutdown.is_none() {
             self.fire(id, target, section.persistent, out);
         }

@@ -110,6 +110,8 @@ pub(crate) struct Entry {
     pub(crate) checks: Checks,
     /// When it is next started because an active unit upholds it.
     pub(crate) uphold_at: Option<Monotonic>,
+    /// Something is kept of it for a manager after this one.
+    pub(crate) is_kept: bool,
 }
 
 impl Entry {
@@ -133,6 +135,7 @@ impl Entry {
             starts: Restarts::default(),
             checks: Checks::default(),
             uphold_at: None,
+            is_kept: false,
         }
     }
 

@@ -1,9 +1,10 @@
 //! Small questions and settings of any descriptor: fcntl(2), ioctl(2).
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 
 /// Makes reads and writes return WouldBlock instead of waiting. ioctl FIONBIO, one call where fcntl(2) takes two.
 ///
@@ -51,6 +52,37 @@ pub fn is_same_open_file(one: impl AsFd, other: impl AsFd) -> bool {
     result == 0
 }
 
+/// Has a descriptor stay open over the next execve(2), or closes it there again.
+///
+/// # Errors
+/// None that an open descriptor can have.
+pub fn keep_over_exec(fd: impl AsFd, keep: bool) -> io::Result<()> {
+    let flags = if keep { FdFlag::empty() } else { FdFlag::FD_CLOEXEC };
+    fcntl(&fd, FcntlArg::F_SETFD(flags))?;
+    Ok(())
+}
+
+/// Takes descriptors over that this process had before it was executed, by their numbers, which whoever executed it has
+/// handed on; close-on-exec from now on. One that is not open is left out. For the very beginning of a program: the
+/// second call gives none, and so does one for a standard stream.
+#[must_use]
+pub fn handed_over<K>(numbers: Vec<(K, RawFd)>) -> Vec<(K, OwnedFd)> {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    if TAKEN.swap(true, Ordering::SeqCst) {
+        return Vec::new();
+    }
+    let mut seen = Vec::new();
+    let mut own = |number: RawFd| {
+        let fresh = number > libc::STDERR_FILENO && !seen.contains(&number);
+        seen.push(number);
+        // SAFETY: the call takes three integers and touches no memory of ours.
+        let open = fresh && unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } == 0;
+        // SAFETY: it is open, and nobody else owns it: it came with the program, and it is taken once.
+        open.then(|| unsafe { OwnedFd::from_raw_fd(number) })
+    };
+    numbers.into_iter().filter_map(|(key, number)| own(number).map(|fd| (key, fd))).collect()
+}
+
 /// How many bytes can be read from a pipe or a stream socket without waiting. ioctl FIONREAD, pipe(7).
 ///
 /// # Errors
@@ -87,6 +119,20 @@ mod tests {
         if is_same_open_file(&read, &read) {
             assert!(is_same_open_file(&read, &copy));
         }
+    }
+
+    #[test]
+    fn descriptors_are_taken_over_once_and_only_if_they_are_open() {
+        use std::os::fd::IntoRawFd;
+        let (read, write) = std::io::pipe().unwrap();
+        keep_over_exec(&write, true).unwrap();
+        let number = OwnedFd::from(write).into_raw_fd();
+        let taken = handed_over(vec![("out", 1), ("none", 999_999), ("pipe", number), ("again", number)]);
+        assert_eq!(taken.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["pipe"]);
+        let flags = fcntl(&taken[0].1, FcntlArg::F_GETFD).unwrap();
+        assert_eq!(FdFlag::from_bits_retain(flags), FdFlag::FD_CLOEXEC);
+        assert!(handed_over(vec![("pipe", number)]).is_empty(), "it has an owner now");
+        drop((read, taken));
     }
 
     #[test]

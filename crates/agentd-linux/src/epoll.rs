@@ -79,6 +79,13 @@ impl Epoll {
     }
 }
 
+impl AsFd for Epoll {
+    /// Readable while something in the set is.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.0.as_fd()
+    }
+}
+
 /// Wakes a thread that waits for descriptors. eventfd(2), never blocking, close-on-exec.
 #[derive(Debug)]
 pub struct Waker(EventFd);

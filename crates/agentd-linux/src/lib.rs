@@ -4,6 +4,7 @@ pub mod cgroup;
 pub mod datagram;
 pub mod descriptor;
 pub mod epoll;
+pub mod exec;
 pub mod executable;
 pub mod folder;
 pub mod folder_tree;

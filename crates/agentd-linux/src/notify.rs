@@ -123,6 +123,13 @@ impl NotifySocket {
     }
 }
 
+impl From<OwnedFd> for NotifySocket {
+    /// Takes over a socket that [`NotifySocket::bind`] has made in this process before it was executed again.
+    fn from(fd: OwnedFd) -> Self {
+        Self { socket: UnixDatagram::from(fd), buffer: vec![0; MAX_DATAGRAM] }
+    }
+}
+
 impl AsFd for NotifySocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()

@@ -7,6 +7,9 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
+use std::time::Duration;
+
+use nix::unistd::{SysconfVar, sysconf};
 
 use crate::pidfd::{Delivery, PidFd};
 use crate::signal::is_gone;
@@ -101,6 +104,27 @@ fn signal_one(pid: u32, started: u64, signal: i32) -> io::Result<Delivery> {
     }
 }
 
+/// When and of whom a process was born.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Birth {
+    /// Whose child it is now.
+    pub parent: u32,
+    /// When it was born, on CLOCK_BOOTTIME, to a hundredth of a second downwards. proc_pid_stat(5) `starttime`.
+    pub at: Duration,
+}
+
+/// When and of whom a process was born. None: there is no such process.
+///
+/// # Errors
+/// `/proc` cannot be read.
+pub fn birth(pid: u32) -> io::Result<Option<Birth>> {
+    let Some(process) = read_process(pid)? else { return Ok(None) };
+    let ticks =
+        sysconf(SysconfVar::CLK_TCK)?.and_then(|ticks| u64::try_from(ticks).ok()).unwrap_or(100).max(1);
+    let at = Duration::from_millis(process.started.saturating_mul(1000) / ticks);
+    Ok(Some(Birth { parent: process.parent, at }))
+}
+
 /// All processes that `/proc` shows.
 fn all_processes() -> io::Result<HashMap<u32, Process>> {
     let mut all = HashMap::new();
@@ -138,6 +162,14 @@ fn parse_stat(stat: &str) -> Option<Process> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn we_were_born_a_moment_ago() {
+        let birth = birth(std::process::id()).unwrap().unwrap();
+        let now = crate::timer::Clocks::now().unwrap().boottime;
+        assert!(birth.at <= now && now - birth.at < Duration::from_secs(3600), "{birth:?} {now:?}");
+        assert_eq!(birth.parent, std::os::unix::process::parent_id());
+    }
 
     #[test]
     fn a_name_with_parentheses_hides_nothing() {

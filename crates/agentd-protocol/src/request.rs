@@ -172,6 +172,8 @@ methods! {
     "io.agentd.Manager" CancelJob(CancelJobRequest) -> Empty;
     /// Reads all units again (`daemon-reload`).
     "io.agentd.Manager" Reload(Empty) -> ReloadReply;
+    /// Executes the manager's program again (`daemon-reexec`) as soon as no unit has a job. Answered just before.
+    "io.agentd.Manager" Reexecute(Empty) -> Empty;
     /// What a reload and `apply` would change.
     "io.agentd.Manager" PlanReload(Empty) -> PlanReply;
     /// Stops everything, then ends the machine or the manager. Answered as soon as it has begun.
@@ -232,6 +234,7 @@ impl Request {
             | Self::ResetFailed(_)
             | Self::CancelJob(_)
             | Self::Reload(_)
+            | Self::Reexecute(_)
             // It changes nothing, and yet it reads every file.
             | Self::PlanReload(_)
             | Self::EnableUnitFiles(_)
@@ -274,6 +277,7 @@ impl Request {
             | Self::UnmaskUnitFiles(_)
             | Self::CancelJob(_)
             | Self::Reload(_)
+            | Self::Reexecute(_)
             | Self::Shutdown(_)
             | Self::GetStatus(_) => None,
         }

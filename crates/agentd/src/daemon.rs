@@ -7,15 +7,18 @@
 //! - A turn is bounded: while a thousand services start, clients and timers get their say.
 
 use std::collections::VecDeque;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use agentd_engine::{ActiveState, Effect, Event, JobKind, JobMode, Manager, Request, ShutdownKind};
+use agentd_protocol::manager::Empty;
 use agentd_unit::UnitName;
 use tokio::sync::mpsc;
 
 use crate::control::Inbound;
 use crate::control::server::Server;
-use crate::perform::perform;
+use crate::perform::{perform, takeover};
+use crate::takeover::reexec;
 use crate::watch::{Sources, Woken};
 use crate::world::World;
 
@@ -46,9 +49,10 @@ impl Daemon {
         Self { manager, world, sources, requests, control, events: VecDeque::new(), effects: VecDeque::new() }
     }
 
-    /// Loads the units, starts the first one and goes on until a shutdown has stopped everything.
-    pub async fn run(mut self) -> (ShutdownKind, World) {
-        self.boot();
+    /// Loads the units, goes on with what a manager before has left, starts the first one unless that manager has handed
+    /// over to this one, and goes on until a shutdown has stopped everything.
+    pub async fn run(mut self, is_successor: bool) -> (ShutdownKind, World) {
+        self.boot(is_successor);
         loop {
             self.settle().await;
             self.remove_kept();
@@ -58,6 +62,10 @@ impl Daemon {
             if let Some(kind) = self.world.ending.take() {
                 self.last_answers().await;
                 return (kind, self.world);
+            }
+            if !self.world.reexec.is_empty() && self.manager.unsettled().next().is_none() {
+                self.reexecute().await;
+                continue;
             }
             if std::mem::take(&mut self.world.tidy) {
                 agentd_linux::memory::trim();
@@ -78,12 +86,52 @@ impl Daemon {
     }
 
     /// What is done before anything can happen.
-    fn boot(&mut self) {
+    fn boot(&mut self, is_successor: bool) {
         crate::watch::units::first(&mut self.world, &mut self.events);
+        self.go_on();
+        if is_successor {
+            self.world.booted = true;
+            return;
+        }
         let (kind, mode, unit) = (JobKind::Start, JobMode::Replace, self.world.config.unit.clone());
         let id = self.world.replies.unattended();
         self.world.first_request = Some(id);
         self.events.push_back(Event::Request { id, request: Request::Job { kind, unit, mode } });
+    }
+
+    /// Goes on with what a manager before has left, and ends what nobody can go on with.
+    fn go_on(&mut self) {
+        while let Some(event) = self.events.pop_front() {
+            self.handle(event);
+        }
+        let taken = self.world.kept.event();
+        self.handle(taken);
+        while let Some(effect) = self.effects.pop_front() {
+            perform(&mut self.world, effect, &mut self.events);
+        }
+        takeover::end_the_rest(&mut self.world);
+    }
+
+    /// Becomes the next manager. All that units have said and done is written before; where the program cannot be
+    /// executed, this one goes on.
+    async fn reexecute(&mut self) {
+        self.manager.keep_all(&mut self.world.scratch);
+        for effect in std::mem::take(&mut self.world.scratch) {
+            perform(&mut self.world, effect, &mut self.events);
+        }
+        tracing::info!("re-executing");
+        for answer in std::mem::take(&mut self.world.reexec) {
+            answer.result(Ok(Empty {}));
+        }
+        self.last_answers().await;
+        self.world.write_out();
+        let mut handed = vec![("lock", self.world.lock.as_fd()), ("notify", self.sources.notify_socket())];
+        handed.extend(self.control.listener().map(|listener| ("control", listener)));
+        match reexec::become_successor(&handed) {
+            Ok(never) => match never {},
+            Err(error) => tracing::error!(%error, "the manager cannot be executed again; this one goes on"),
+        }
+        self.world.write_again();
     }
 
     async fn wait(&mut self) -> Woken {
@@ -115,7 +163,7 @@ impl Daemon {
         self.world.prune_followers();
         self.world.replies.prune();
         if std::mem::take(&mut self.world.reopen_control) {
-            match self.control.listen() {
+            match self.control.listen(None) {
                 Ok(()) => tracing::info!("the control socket was made anew"),
                 Err(error) => tracing::error!(%error, "the control socket cannot be made anew"),
             }

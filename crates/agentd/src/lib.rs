@@ -10,6 +10,7 @@ pub mod log;
 pub mod manager_file;
 pub mod options;
 pub mod perform;
+pub mod takeover;
 pub mod units;
 pub mod watch;
 pub mod world;

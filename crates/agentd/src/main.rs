@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use agentd::boot;
 use agentd::options::{self, Invocation, USAGE};
+use agentd::takeover::reexec::Inherited;
 
 fn main() -> ExitCode {
     agentd_linux::memory::keep_little();
@@ -13,9 +14,10 @@ fn main() -> ExitCode {
         eprintln!("agentd: signals cannot be blocked: {error}");
         return ExitCode::FAILURE;
     }
+    let inherited = Inherited::take();
     let pid1 = agentd_linux::reap::is_pid1();
     match options::parse(std::env::args_os().skip(1), pid1) {
-        Ok(Invocation::Run(options)) => boot::run(*options, pid1),
+        Ok(Invocation::Run(options)) => boot::run(*options, pid1, inherited),
         Ok(Invocation::Version) => {
             println!("agentd {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

@@ -26,20 +26,24 @@ use crate::config::Config;
 use crate::control::access::Owner;
 use crate::control::replies::Replies;
 use crate::control::view::Extras;
-use crate::control::{Follower, Inbound, unit_files};
+use crate::control::{Answer, Follower, Inbound, unit_files};
 use crate::journal::{self, Journal};
-use crate::log::{FollowId, LogStore};
+use crate::log::{FollowId, LogConfig, LogStore};
 use crate::perform::Spawner;
 use crate::perform::runs::{Run, Runs};
-use crate::perform::start::{self, JOURNAL_UNIT};
+use crate::perform::start::{self, JOURNAL_UNIT, level_max};
 use crate::perform::store::{self, Stores};
 use crate::perform::trust::Trust;
 use crate::perform::usage;
 use crate::perform::{credentials, folders, temporary};
+use crate::takeover::Kept;
 use crate::units::{Errand, Loaded, Loading};
 
 /// How many lines one run gets about what is wrong with its notifications.
 const COMPLAINTS: u32 = 10;
+
+/// How long what was said may take to be written before the manager is executed again.
+const WRITE_OUT: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// systemd's message id of "Started …".
 const STARTED: &str = "39f53479d3a045ac8e11786248231fbf";
@@ -69,7 +73,7 @@ pub struct World {
     /// Durable state.
     pub state: Arc<StateDir>,
     /// Where stamps are written without the main loop waiting for a disk.
-    pub stamps: mpsc::Sender<(UnitName, Realtime)>,
+    pub stamps: Stamps,
     /// What makes processes.
     pub spawner: Spawner,
     /// Our part of the cgroup tree, where there is one.
@@ -132,6 +136,10 @@ pub struct World {
     pub kit_written: bool,
     /// What services have left with the manager.
     pub stores: Stores,
+    /// What is kept for a manager after this one, and what the one before has kept.
+    pub kept: Kept,
+    /// Who asked for a re-execution, until all units have come to rest or are up.
+    pub reexec: Vec<Answer>,
     /// Runtime folders that outlive their run until it is known that no restart follows.
     pub kept_folders: BTreeMap<UnitName, Vec<PathBuf>>,
 }
@@ -244,7 +252,7 @@ impl World {
 
     /// Keeps when a timer fired, off the main loop.
     pub fn save_stamp(&self, timer: &UnitName, at: Realtime) {
-        if self.stamps.send((timer.clone(), at)).is_err() {
+        if !self.stamps.save(timer, at) {
             tracing::error!(unit = %timer, "the last time of the timer cannot be kept: its writer has ended");
         }
     }
@@ -278,6 +286,35 @@ impl World {
             }
             !gone
         });
+    }
+
+    /// Writes out all that was said and done so far, and ends the threads that write.
+    pub fn write_out(&mut self) {
+        if self.log.take().is_some_and(|log| !log.stop(WRITE_OUT)) {
+            tracing::warn!("the log of the agents' output could not be written out in time");
+        }
+        self.stamps.finish();
+        self.journal.flush(WRITE_OUT);
+    }
+
+    /// Begins anew what [`World::write_out`] has ended.
+    pub fn write_again(&mut self) {
+        self.stamps = Stamps::start(Arc::clone(&self.state));
+        match LogStore::start(LogConfig::new(&self.config.folders.log)) {
+            Ok(log) => {
+                for (id, run) in self.runs.iter().filter(|(_, run)| run.logged) {
+                    // Its processes' end of the pipe leads to ours.
+                    let opened = run.output.as_ref().map(open_again);
+                    match opened.transpose() {
+                        Ok(Some(pipe)) => log.attach(&run.unit.name, id, pipe, level_max(&run.unit)),
+                        Ok(None) => {}
+                        Err(error) => tracing::error!(unit = %run.unit.name, %error, "its output is lost"),
+                    }
+                }
+                self.log = Some(log);
+            }
+            Err(error) => tracing::error!(%error, "the log of the agents' output cannot be started again"),
+        }
     }
 
     /// Whether the journal, not the embedded log, has what a unit says.
@@ -417,6 +454,12 @@ impl World {
     }
 }
 
+/// The reading end of a pipe that we hold the other end of.
+fn open_again(fd: &std::os::fd::OwnedFd) -> std::io::Result<std::os::fd::OwnedFd> {
+    use std::os::fd::AsRawFd;
+    Ok(std::fs::File::open(format!("/proc/self/fd/{}", fd.as_raw_fd()))?.into())
+}
+
 /// The kernel's clocks as the engine has them.
 #[must_use]
 pub fn now(clocks: &Clocks) -> Now {
@@ -427,21 +470,44 @@ pub fn now(clocks: &Clocks) -> Now {
     }
 }
 
-/// Starts the thread that writes stamps, and gives the way to it. It ends when the way is dropped.
-#[must_use]
-pub fn stamp_writer(state: Arc<StateDir>) -> mpsc::Sender<(UnitName, Realtime)> {
-    let (sender, receiver) = mpsc::channel::<(UnitName, Realtime)>();
-    let write = move || {
-        for (timer, at) in receiver {
-            if let Err(error) = state.save_stamp(&timer, at) {
-                tracing::error!(unit = %timer, %error, "the last time of the timer cannot be kept");
+/// The thread that writes when timers fired, so that the main loop waits for no disk.
+#[derive(Debug)]
+pub struct Stamps {
+    way: Option<mpsc::Sender<(UnitName, Realtime)>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Stamps {
+    /// Starts it. It ends when this is dropped.
+    #[must_use]
+    pub fn start(state: Arc<StateDir>) -> Self {
+        let (way, receiver) = mpsc::channel::<(UnitName, Realtime)>();
+        let write = move || {
+            for (timer, at) in receiver {
+                if let Err(error) = state.save_stamp(&timer, at) {
+                    tracing::error!(unit = %timer, %error, "the last time of the timer cannot be kept");
+                }
             }
+        };
+        let thread = std::thread::Builder::new().name("stamps".into()).spawn(write);
+        if let Err(error) = &thread {
+            tracing::error!(%error, "the writer of timers' last times cannot be started");
         }
-    };
-    if let Err(error) = std::thread::Builder::new().name("stamps".into()).spawn(write) {
-        tracing::error!(%error, "the writer of timers' last times cannot be started");
+        Self { way: Some(way), thread: thread.ok() }
     }
-    sender
+
+    /// Has a stamp written; false if the thread has ended.
+    fn save(&self, timer: &UnitName, at: Realtime) -> bool {
+        self.way.as_ref().is_some_and(|way| way.send((timer.clone(), at)).is_ok())
+    }
+
+    /// Waits until all is written. What is said afterwards is lost.
+    pub fn finish(&mut self) {
+        self.way = None;
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the writer of timers' last times has ended before its work was done");
+        }
+    }
 }
 
 /// The stamps as the engine wants them.

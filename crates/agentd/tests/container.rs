@@ -97,3 +97,18 @@ fn orphans_are_adopted_and_reaped() {
         common::text(&m.ctl(&["status"])).lines().any(|line| line.contains("Orphans: 10"))
     });
 }
+
+#[test]
+fn an_init_is_executed_again_under_its_agents() {
+    let _alone = alone();
+    let (mut manager, mark) = container("container-reexec");
+    let (init, agent) = (init_of(&manager), manager.main_pid("slow"));
+    for _ in 0..3 {
+        manager.ok(&["daemon-reexec"]);
+        assert_eq!((init_of(&manager), manager.main_pid("slow")), (init.clone(), agent));
+        assert_eq!(manager.property("slow", "ActiveState"), "active");
+    }
+    manager.ok(&["exit", "9"]);
+    assert_eq!(manager.wait().code(), Some(9));
+    assert_eq!(fs::read_to_string(mark).unwrap(), "stopped\n", "a stop is as gentle as ever");
+}

@@ -275,24 +275,6 @@ fn the_exit_code_is_the_one_asked_for_and_agents_are_stopped_first() {
     assert!(!is_alive(pid));
 }
 
-#[test]
-fn what_a_killed_manager_left_behind_does_not_run_beside_a_new_life() {
-    let setup = Setup::new("killed");
-    setup.unit(
-        "stay.service",
-        "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n[Install]\nWantedBy = [\"multi-user.target\"]\n",
-    );
-    let mut manager = setup.start();
-    let old = manager.main_pid("stay");
-    kill("KILL", manager.pid());
-    manager.wait();
-    assert!(is_alive(old), "agents outlive a manager that is killed");
-    let mut second = manager.again();
-    let new = second.main_pid("stay");
-    assert!(!is_alive(old) && is_alive(new) && old != new);
-    second.wait_for_log("an earlier manager was killed", "it is not told");
-}
-
 /// The kernel tells of many deaths by one signal, and a turn of the loop reaps only so many.
 #[test]
 fn a_flood_of_orphans_is_reaped_to_the_last() {

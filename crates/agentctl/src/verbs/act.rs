@@ -91,6 +91,13 @@ pub(crate) fn daemon_reload(context: &Context, out: &mut impl Write) -> Outcome 
     Ok(Exit::Done)
 }
 
+/// `agentctl daemon-reexec`: waits until no unit has a job any more; done once the manager is about to execute itself.
+/// Whoever calls next is answered by the new one.
+pub(crate) fn daemon_reexec(context: &Context) -> Outcome {
+    context.connect()?.call::<method::Reexecute>(&Empty {}, None)?;
+    Ok(Exit::Done)
+}
+
 /// One problem of loading on one line. The message names the place itself where it has line and column.
 pub(crate) fn problem_line(problem: &Problem) -> String {
     let about = problem.path.as_deref().or(problem.unit.as_deref());

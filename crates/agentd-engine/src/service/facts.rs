@@ -375,7 +375,7 @@ fn judge(status: ExitStatus, daemon: bool) -> ServiceResult {
     const SIGPIPE: i32 = 13;
     match status {
         ExitStatus::Exited(0) => ServiceResult::Success,
-        ExitStatus::Exited(_) => ServiceResult::ExitCode,
+        ExitStatus::Exited(_) | ExitStatus::Unknown => ServiceResult::ExitCode,
         ExitStatus::Killed(signal)
             if daemon
                 && ([Signal::HUP, Signal::INT, Signal::TERM].contains(&signal)

@@ -18,6 +18,13 @@ pub(crate) struct Watchdog {
     forgiven: bool,
 }
 
+impl Watchdog {
+    /// The longest silence.
+    pub(crate) const fn span(self) -> Duration {
+        self.span
+    }
+}
+
 impl Facts {
     /// What a notification says of state, once its sender is known to be one that may.
     pub(crate) fn may_notify(&self, sender: Sender) -> bool {
@@ -61,7 +68,7 @@ impl Facts {
         self.set_watchdog(asked.or_else(|| self.section().and_then(|service| service.watchdog)), out);
     }
 
-    fn set_watchdog(&mut self, span: Option<Duration>, out: &Out<'_>) {
+    pub(crate) fn set_watchdog(&mut self, span: Option<Duration>, out: &Out<'_>) {
         if let Some(run) = &mut self.run {
             run.watchdog = span.filter(|span| !span.is_zero()).map(|span| Watchdog {
                 span,

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agentd_engine::{
-    Boottime, Config, Effect, EffectId, Event, ExitStatus, JobKind, JobMode, JobResult, Manager, Monotonic,
-    Notification, Now, Request, RequestError, RequestId, Sender, Spawn, SpawnFailure, SpawnFailureKind,
-    UnitView,
+    Boottime, Config, Effect, EffectId, Event, ExitStatus, InvocationId, JobKind, JobMode, JobResult,
+    Manager, Memo, Monotonic, Notification, Now, Request, RequestError, RequestId, Sender, Spawn,
+    SpawnFailure, SpawnFailureKind, UnitView,
 };
 use agentd_unit::{
     Body, ExecCommand, ExecKind, LoadState, Realtime, ServiceSection, Signal, TimerSection, TimerTrigger,
@@ -116,6 +116,37 @@ impl Desk {
 
     pub(crate) fn event(&mut self, event: Event) {
         self.manager.handle(event, self.now, &mut self.effects);
+    }
+
+    /// What is kept for a manager after this one, of the units that something is kept of.
+    pub(crate) fn kept(&self) -> BTreeMap<UnitName, Memo> {
+        let mut kept = BTreeMap::new();
+        for effect in &self.effects {
+            let Effect::Keep { unit, memo } = effect else { continue };
+            match memo {
+                Some(memo) => kept.insert(unit.clone(), (**memo).clone()),
+                None => kept.remove(unit),
+            };
+        }
+        kept
+    }
+
+    /// Another manager of the same boot, which goes on with what this one has kept.
+    pub(crate) fn heir(&self, units: impl IntoIterator<Item = Unit>) -> Self {
+        let mut heir = Self::with(Config { seed: [7; 16], ..Config::default() }, units);
+        (heir.now, heir.pid) = (self.now, self.pid);
+        let memos = self.kept().into_values().collect();
+        heir.event(Event::TakenOver { memos, born: None });
+        heir
+    }
+
+    /// The name of a main process that was taken over, and its run.
+    pub(crate) fn taken_over(&self, unit: &str) -> (EffectId, InvocationId) {
+        let found = self.effects.iter().rev().find_map(|effect| match effect {
+            Effect::TakeOver { id, run, unit: u, .. } if u.name.as_str() == unit => Some((*id, *run)),
+            _ => None,
+        });
+        found.unwrap_or_else(|| panic!("{unit} was not taken over"))
     }
 
     /// The effects since the last look.

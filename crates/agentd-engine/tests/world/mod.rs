@@ -8,6 +8,7 @@
 
 mod dice;
 mod graph;
+mod heir;
 mod invariants;
 mod lines;
 mod order;
@@ -23,8 +24,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentd_engine::{
-    Boottime, Config, Effect, EffectId, Event, ExitStatus, InvocationId, JobId, JobView, Manager, Monotonic,
-    Now, Request, RequestId,
+    Boottime, Config, Effect, EffectId, Event, ExitStatus, InvocationId, JobId, JobView, Manager, Memo,
+    Monotonic, Now, Request, RequestId,
 };
 use agentd_unit::{ExecKind, Realtime, Unit, UnitName};
 
@@ -86,6 +87,8 @@ pub(crate) struct World {
     returning: BTreeMap<UnitName, UnitName>,
     /// In calm times: since when a unit is on its way.
     since: BTreeMap<UnitName, Monotonic>,
+    /// What is kept of units for a manager after this one.
+    kept: BTreeMap<UnitName, Memo>,
     trace: DefaultHasher,
     lines: Vec<String>,
     keep_lines: bool,
@@ -144,6 +147,7 @@ impl World {
             doomed: BTreeSet::new(),
             returning: BTreeMap::new(),
             since: BTreeMap::new(),
+            kept: BTreeMap::new(),
             trace: DefaultHasher::new(),
             lines: Vec::new(),
             keep_lines,
@@ -167,6 +171,7 @@ impl World {
             world.calm();
             world.run_for(Duration::from_secs(150));
             world.judge(Self::check_settled);
+            world.succeed();
         }
         world.shut_down();
         world.judge(Self::check_ended);
@@ -333,6 +338,8 @@ impl World {
             | Effect::TakeAttachment { .. }
             | Effect::DropAttachment { .. }
             | Effect::NameSurvivors { .. } => {}
+            Effect::Keep { unit, memo } => self.keep(unit, memo),
+            Effect::TakeOver { unit, .. } => self.fail(format!("{} is taken over from nobody", unit.name)),
             Effect::Log(record) => self.read_log(&record),
             Effect::Shutdown { .. } => self.shutdowns += 1,
         }
@@ -351,6 +358,8 @@ impl World {
             Effect::Check { id, unit } => (id, &unit.name).hash(&mut self.trace),
             Effect::Accepted { request, job } => (request, job).hash(&mut self.trace),
             Effect::Done { request } | Effect::Refused { request, .. } => request.hash(&mut self.trace),
+            Effect::Keep { unit, memo } => (unit, memo.is_some()).hash(&mut self.trace),
+            Effect::TakeOver { id, run, .. } => (id, run).hash(&mut self.trace),
             Effect::SaveStamp { .. }
             | Effect::TakeAttachment { .. }
             | Effect::DropAttachment { .. }

@@ -62,6 +62,15 @@ impl World {
 
     /// New definitions: some are what they were, some are not.
     pub(super) fn load(&mut self, n: u64) {
+        let set = self.definitions(n);
+        self.restarts.clear(); // Other limits from now on.
+        self.returning.clear();
+        self.doomed.clear();
+        self.event(Event::UnitsLoaded(set));
+    }
+
+    /// The definitions of the `n`th loading; 0 for those that hold now.
+    pub(super) fn definitions(&mut self, n: u64) -> UnitSet {
         let mut set = UnitSet::new();
         for i in 0..self.names.len() {
             if self.cut.units.contains(&i) {
@@ -82,10 +91,7 @@ impl World {
                 set.insert(unit);
             }
         }
-        self.restarts.clear(); // Other limits from now on.
-        self.returning.clear();
-        self.doomed.clear();
-        self.event(Event::UnitsLoaded(set));
+        set
     }
 
     fn ask_job(&mut self, dice: &mut Dice, kind: JobKind, unit: UnitName) {

@@ -101,6 +101,14 @@ pub(super) struct RunInfo {
     dice: Dice,
 }
 
+/// Whether no process outlives the run, and its RestartSec.
+fn rules(unit: &Unit) -> (bool, Duration) {
+    let service = unit.as_service().map(|body| &body.service);
+    let mode = service.map_or_else(KillMode::default, |service| service.kill_mode);
+    let whole = matches!(mode, KillMode::ControlGroup | KillMode::Mixed);
+    (whole, service.map_or(Duration::ZERO, |service| service.restart_sec))
+}
+
 fn ready() -> Notification {
     Notification { ready: true, ..Notification::default() }
 }
@@ -154,19 +162,22 @@ impl World {
     }
 
     fn begin_run(&mut self, spawn: &Spawn, unit: u64) {
-        let service = spawn.unit.as_service().map(|body| &body.service);
-        let mode = service.map_or_else(KillMode::default, |service| service.kill_mode);
-        let restart_sec = service.map_or(Duration::ZERO, |service| service.restart_sec);
+        let (whole, restart_sec) = rules(&spawn.unit);
         let dice = Dice::of(self.seed, &[RUN, unit, self.runs.len() as u64]);
         self.runs.entry(spawn.run).or_insert_with(|| RunInfo {
             unit: spawn.unit.name.clone(),
             helpers: 0,
             awaiting: None,
             released: false,
-            whole: matches!(mode, KillMode::ControlGroup | KillMode::Mixed),
+            whole,
             restart_sec,
             dice,
         });
+    }
+
+    /// A run lives by this definition from now on.
+    pub(super) fn live_by(&mut self, run: InvocationId, unit: &Unit) {
+        self.run_info(run, |info| (info.whole, info.restart_sec) = rules(unit));
     }
 
     fn run_info(&mut self, run: InvocationId, change: impl FnOnce(&mut RunInfo)) {

@@ -92,6 +92,11 @@ impl Leaf {
         Ok(())
     }
 
+    /// Whether other cgroups are in it.
+    pub(super) fn has_children(&self) -> bool {
+        children(self.folder.as_fd(), &self.path).is_ok_and(|names| !names.is_empty())
+    }
+
     /// Where it is in the file system.
     #[must_use]
     pub fn path(&self) -> &Path {

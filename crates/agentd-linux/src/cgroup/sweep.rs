@@ -13,23 +13,44 @@ use super::leaf::{Leaf, Removal};
 use super::root::{CgroupRoot, INIT_SCOPE};
 
 impl CgroupRoot {
-    /// Kills and removes every cgroup below our root but the manager's own, and waits at most `most` for their
-    /// processes to be gone. How many had processes, and the paths of those that are left. For the start of a manager,
-    /// before anything of its own runs.
+    /// Kills and removes every cgroup below our root but the manager's own and those of units that `keep` says yes to, and
+    /// waits at most `most` for their processes to be gone. How many had processes, and the names of those that are left.
+    /// For the start of a manager, before anything of its own runs.
     ///
     /// # Errors
     /// Our part of the tree cannot be listed.
-    pub fn sweep(&self, most: Duration) -> Result<(usize, Vec<String>), CgroupError> {
+    pub fn sweep(
+        &self,
+        most: Duration,
+        keep: &dyn Fn(&str) -> bool,
+    ) -> Result<(usize, Vec<String>), CgroupError> {
         let deadline = Instant::now() + most;
-        let entries =
-            fs::read_dir(self.folder()).map_err(|e| CgroupError::access("list", self.folder(), e))?;
         let (mut populated, mut left) = (0, Vec::new());
-        for entry in entries.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name == INIT_SCOPE || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        // Slices are looked into; what else there is belongs to one unit, or to nobody.
+        let mut slices = vec![self.folder().to_owned()];
+        let mut leaves = Vec::new();
+        while let Some(slice) = slices.pop() {
+            let entries = fs::read_dir(&slice).map_err(|e| CgroupError::access("list", &slice, e))?;
+            for entry in entries.flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if name == INIT_SCOPE || keep(&name) || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    continue;
+                }
+                if name.ends_with(".slice") {
+                    slices.push(entry.path());
+                }
+                leaves.push((name, entry.path()));
+            }
+        }
+        // The deepest first, so that a slice is empty of units by its turn. One with a unit that is kept stays.
+        for (name, path) in leaves.into_iter().rev() {
+            let leaf = Leaf::open(path, name.clone())?;
+            if name.ends_with(".slice") {
+                if !leaf.has_children() && !matches!(leaf.remove(), Ok(Removal::Removed)) {
+                    left.push(name);
+                }
                 continue;
             }
-            let leaf = Leaf::open(entry.path(), name.clone())?;
             if leaf.is_populated()? {
                 populated += 1;
                 leaf.kill()?;

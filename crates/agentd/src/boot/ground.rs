@@ -87,13 +87,14 @@ pub fn lock(path: &Path) -> Result<File, GroundError> {
     Ok(file)
 }
 
-/// Our part of the cgroup tree, or the sentences that say what cannot be done without it.
-pub fn cgroups(config: &Config) -> (Option<CgroupRoot>, Vec<String>) {
+/// Our part of the cgroup tree, or the sentences that say what cannot be done without it. Of what an earlier manager left
+/// there only the units stay that `keep` says yes to.
+pub fn cgroups(config: &Config, keep: &dyn Fn(&str) -> bool) -> (Option<CgroupRoot>, Vec<String>) {
     let folder = cgroup_folder(&config.folders.runtime);
     let place = if config.mode.is_pid1() { Place::Whole } else { Place::Folder(&folder) };
     match CgroupRoot::set_up(place) {
         Ok(root) => {
-            sweep(&root);
+            sweep(&root, keep);
             let missing =
                 root.problems().iter().map(|problem| crate::perform::plan::chain(problem)).collect();
             (Some(root), missing)
@@ -111,12 +112,15 @@ pub fn cgroups(config: &Config) -> (Option<CgroupRoot>, Vec<String>) {
 /// How long processes that an earlier manager left may take to die: SIGKILL works at once but for those in the kernel.
 const SWEEP: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Ends what an earlier manager that was killed has left running, so that no agent runs twice.
-fn sweep(root: &CgroupRoot) {
-    match root.sweep(SWEEP) {
+/// Ends what an earlier manager has left running and nobody goes on with, so that no agent runs twice.
+fn sweep(root: &CgroupRoot, keep: &dyn Fn(&str) -> bool) {
+    match root.sweep(SWEEP, keep) {
         Ok((0, _)) => {}
-        Ok((slices, left)) if left.is_empty() => {
-            tracing::warn!(slices, "an earlier manager was killed; the agents that it left behind are ended");
+        Ok((units, left)) if left.is_empty() => {
+            tracing::warn!(
+                units,
+                "an earlier manager was killed; agents that were on their way up or down are ended"
+            );
         }
         Ok((_, left)) => {
             tracing::error!("agents of an earlier manager cannot be ended: {}", left.join(", "));

@@ -37,6 +37,8 @@ use crate::perform::runs::Runs;
 use crate::perform::store::Stores;
 use crate::perform::trust::Trust;
 use crate::perform::{Spawner, executes_descriptors};
+use crate::takeover::Kept;
+use crate::takeover::reexec::Inherited;
 use crate::units::Loading;
 use crate::watch::groups::Watches;
 use crate::watch::{Sources, Told, signals};
@@ -56,7 +58,7 @@ pub fn hold_signals() -> io::Result<()> {
 
 /// Supervises until a shutdown has stopped everything; the code to exit with.
 #[must_use]
-pub fn run(options: Options, pid1: bool) -> ExitCode {
+pub fn run(options: Options, pid1: bool, inherited: Inherited) -> ExitCode {
     let mut report = machine::Report::default();
     if pid1 {
         // Asked before /proc is ours: a machine's first process finds no /proc, a container's has one or says so.
@@ -83,7 +85,7 @@ pub fn run(options: Options, pid1: bool) -> ExitCode {
     }
     tell(&config, &report, &cmdline);
     let journal = Arc::new(journal);
-    match supervise(config, Arc::clone(&journal)) {
+    match supervise(config, Arc::clone(&journal), inherited) {
         Ok((kind, world)) => ending::end(kind, world, &journal),
         Err(error) => {
             tracing::error!("agentd cannot start: {}", chain(error.as_ref()));
@@ -193,23 +195,34 @@ fn tell(config: &Config, report: &machine::Report, cmdline: &cmdline::CommandLin
 type Boxed = Box<dyn std::error::Error>;
 
 /// Builds the world, runs the main loop on this thread, and hands the world back when all is stopped.
-fn supervise(config: Config, journal: Arc<Journal>) -> Result<(agentd_engine::ShutdownKind, World), Boxed> {
+fn supervise(
+    config: Config,
+    journal: Arc<Journal>,
+    inherited: Inherited,
+) -> Result<(agentd_engine::ShutdownKind, World), Boxed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
         let signals = SignalFd::new(&signals::WATCHED)?;
         let uid = agentd_trust::key_file::own_uid()?;
         ground::runtime_folder(&config.folders.runtime, uid)?;
-        let lock = ground::lock(&config.folders.lock())?;
+        let lock = match inherited.lock {
+            Some(lock) => lock,
+            None => ground::lock(&config.folders.lock())?,
+        };
         if !config.mode.is_pid1() {
             reap::become_subreaper()?;
         }
-        let notify = NotifySocket::bind(&config.folders.notify_socket())?;
-        let world = build_world(config, uid, lock, journal)?;
+        let notify = match inherited.notify {
+            Some(notify) => notify,
+            None => NotifySocket::bind(&config.folders.notify_socket())?,
+        };
+        let mut world = build_world(config, uid, lock, journal)?;
         let told = Told {
             groups: world.watches.descriptor()?,
             loaded: world.loading.descriptor()?,
             stored: world.stores.descriptor()?,
+            strangers: world.kept.strangers.descriptor()?,
         };
         let folder = crate::watch::folder::watch(&world.config.folders)?;
         let mut sources = Sources::new(signals, notify, told, folder)?;
@@ -219,7 +232,7 @@ fn supervise(config: Config, journal: Arc<Journal>) -> Result<(agentd_engine::Sh
         let (to_loop, requests) = mpsc::channel(REQUESTS);
         let mut control =
             Server::new(world.config.folders.control_socket(), Rc::new(peers::identify), to_loop);
-        control.listen()?;
+        control.listen(inherited.control)?;
         let seed = seed()?;
         let engine = agentd_engine::Config {
             seed,
@@ -227,7 +240,8 @@ fn supervise(config: Config, journal: Arc<Journal>) -> Result<(agentd_engine::Sh
             shutdown_timeout: Some(SHUTDOWN_TIMEOUT),
         };
         let manager = Manager::new(engine, world.now);
-        Ok(Daemon::new(manager, world, sources, requests, control).run().await)
+        let daemon = Daemon::new(manager, world, sources, requests, control);
+        Ok(daemon.run(inherited.is_successor).await)
     })
 }
 
@@ -249,7 +263,9 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
     }
     let state = Arc::new(state);
     let nofile = rlimit::raise_nofile()?;
-    let (cgroups, missing) = ground::cgroups(&config);
+    let now = world::now(&Clocks::now()?);
+    let kept = Kept::open(&config.folders.runtime, now.boottime);
+    let (cgroups, missing) = ground::cgroups(&config, &|unit| kept.has_process(unit));
     for line in &missing {
         tracing::warn!("{line}");
     }
@@ -263,12 +279,11 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
         copied: RefCell::default(),
     };
     let accounts = Accounts::default();
-    let clocks = Clocks::now()?;
     let (machine_memory, machine_tasks) = ground::machine_size();
     let watches = if cgroups.is_some() { Watches::new()? } else { Watches::default() };
     Ok(World {
-        now: world::now(&clocks),
-        started: world::now(&clocks).realtime,
+        now,
+        started: now.realtime,
         scratch: Vec::new(),
         runs: Runs::default(),
         replies: crate::control::replies::Replies::default(),
@@ -276,7 +291,7 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
         journal,
         log: Some(LogStore::start(LogConfig::new(&config.folders.log))?.held_back()),
         followers: Vec::new(),
-        stamps: world::stamp_writer(Arc::clone(&state)),
+        stamps: world::Stamps::start(Arc::clone(&state)),
         state,
         journal_streams: agentd_linux::journal::Connector::default(),
         spawner: Spawner::new()?,
@@ -307,6 +322,8 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
         oom_score_adjust: None,
         kit_written: false,
         stores: Stores::new()?,
+        kept,
+        reexec: Vec::new(),
         kept_folders: BTreeMap::new(),
         accounts,
         lock,

@@ -8,6 +8,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -47,21 +48,23 @@ pub struct Server {
     identify: Identify,
     to_loop: mpsc::Sender<Inbound>,
     accepting: Option<AbortHandle>,
+    /// The listening socket, for a manager that goes on with it.
+    listener: Option<OwnedFd>,
 }
 
 impl Server {
     /// A server that does not listen yet. `to_loop` is the way to the main loop.
     #[must_use]
     pub fn new(path: PathBuf, identify: Identify, to_loop: mpsc::Sender<Inbound>) -> Self {
-        Self { path, identify, to_loop, accepting: None }
+        Self { path, identify, to_loop, accepting: None, listener: None }
     }
 
     /// Binds the socket, in place of one that was bound before or was removed behind our back; clients that are
-    /// connected stay. To be called inside of a `LocalSet`.
+    /// connected stay. One that a manager before has bound is used as it is. To be called inside of a `LocalSet`.
     ///
     /// # Errors
     /// The socket cannot be bound.
-    pub fn listen(&mut self) -> io::Result<()> {
+    pub fn listen(&mut self, bound: Option<std::os::unix::net::UnixListener>) -> io::Result<()> {
         if let Some(accepting) = self.accepting.take() {
             accepting.abort();
             match std::fs::remove_file(&self.path) {
@@ -70,12 +73,22 @@ impl Server {
             }
         }
         // Everyone may connect: what each may do is decided by who it is.
-        let listener = agentd_linux::socket::listen(&self.path, 0o666)?;
+        let listener = match bound {
+            Some(listener) => listener,
+            None => agentd_linux::socket::listen(&self.path, 0o666)?,
+        };
         listener.set_nonblocking(true)?;
+        self.listener = Some(listener.try_clone()?.into());
         let accept =
             serve(UnixListener::from_std(listener)?, Rc::clone(&self.identify), self.to_loop.clone());
         self.accepting = Some(tokio::task::spawn_local(accept).abort_handle());
         Ok(())
+    }
+
+    /// The listening socket, while there is one.
+    #[must_use]
+    pub fn listener(&self) -> Option<BorrowedFd<'_>> {
+        self.listener.as_ref().map(AsFd::as_fd)
     }
 }
 

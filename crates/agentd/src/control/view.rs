@@ -223,7 +223,7 @@ fn exit_numbers(view: &UnitView) -> (i32, i32) {
         Some(ExitStatus::Exited(code)) => (CLD_EXITED, code.into()),
         Some(ExitStatus::Killed(signal)) => (CLD_KILLED, signal.number()),
         Some(ExitStatus::Dumped(signal)) => (CLD_DUMPED, signal.number()),
-        None => (0, 0),
+        Some(ExitStatus::Unknown) | None => (0, 0),
     }
 }
 

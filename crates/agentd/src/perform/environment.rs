@@ -185,6 +185,7 @@ fn exit_words(status: ExitStatus) -> (&'static str, String) {
         ExitStatus::Exited(code) => ("exited", code.to_string()),
         ExitStatus::Killed(signal) => ("killed", bare(signal)),
         ExitStatus::Dumped(signal) => ("dumped", bare(signal)),
+        ExitStatus::Unknown => ("unknown", String::new()),
     }
 }
 

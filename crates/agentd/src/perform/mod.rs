@@ -22,6 +22,7 @@ pub mod sandbox;
 pub mod start;
 pub mod store;
 pub mod streams;
+pub mod takeover;
 pub mod temporary;
 pub mod trust;
 pub mod unit_files;
@@ -84,6 +85,11 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
             world.replies.refused(request, &error);
         }
         Effect::SaveStamp { timer, at } => world.save_stamp(&timer, at),
+        Effect::Keep { unit, memo } => {
+            let World { kept, runs, now, .. } = world;
+            kept.keep(&unit, memo, runs, now.boottime);
+        }
+        Effect::TakeOver { id, run, unit, main } => takeover::take_over(world, id, run, unit, main, events),
         Effect::Log(record) => world.log(&record),
         Effect::Shutdown { kind } => world.ending = Some(kind),
     }

@@ -24,6 +24,8 @@ pub struct Process {
 pub struct Run {
     /// The definition it lives by.
     pub unit: Arc<Unit>,
+    /// The slice that its cgroup lies in, where there are cgroups.
+    pub slice: Option<String>,
     /// Its cgroup, where there are cgroups.
     pub cgroup: Option<Leaf>,
     /// Its processes that we spawned.

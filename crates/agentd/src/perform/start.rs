@@ -49,12 +49,13 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
     if let (Some(leaf), true) = (&cgroup, service.memory_max.is_some()) {
         world.watches.add_memory(spawn.run, leaf);
     }
-    let output = output(world, spawn)?;
+    let output = output(world, unit, spawn.run)?;
     let private_tmp = service.sandbox.private_tmp.then(|| temporary::make(spawn.run)).transpose()?;
     world.runs.begin(
         spawn.run,
         Run {
             unit: unit.clone(),
+            slice: cgroup.is_some().then(|| slice(world, service).to_owned()),
             cgroup,
             processes: BTreeMap::new(),
             emptied: false,
@@ -75,21 +76,34 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
 }
 
 /// Where a run's standard output and standard error go.
-struct Output {
-    fd: Option<OwnedFd>,
-    logged: bool,
-    journal_stream: Option<String>,
+#[derive(Debug)]
+pub struct Output {
+    /// What its processes write to.
+    pub fd: Option<OwnedFd>,
+    /// Whether that is a pipe into the embedded log.
+    pub logged: bool,
+    /// `JOURNAL_STREAM`, if it is the journal's stream.
+    pub journal_stream: Option<String>,
+}
+
+/// `LogLevelMax` of a service.
+#[must_use]
+pub fn level_max(unit: &Unit) -> Option<u8> {
+    unit.as_service().and_then(|body| body.service.execution.log_level_max)
 }
 
 /// The journal's stream if journald is there, else a pipe into the embedded log.
-fn output(world: &mut World, spawn: &Spawn) -> Result<Output, SpawnFailure> {
-    let unit = &spawn.unit.name;
-    let how = spawn.unit.as_service().map(|body| &body.service.execution);
+///
+/// # Errors
+/// No descriptor left; the journal's stream cannot be named.
+pub fn output(world: &mut World, definition: &Unit, run: InvocationId) -> Result<Output, SpawnFailure> {
+    let unit = &definition.name;
+    let how = definition.as_service().map(|body| &body.service.execution);
     let nowhere = Output { fd: None, logged: false, journal_stream: None };
     if !how.is_none_or(streams::uses_log) {
         return Ok(nowhere);
     }
-    let level_max = how.and_then(|how| how.log_level_max);
+    let level_max = level_max(definition);
     if world.config.journal_streams && unit.as_str() != JOURNAL_UNIT {
         let identifier = how.and_then(|how| how.syslog_identifier.as_deref()).unwrap_or(unit.prefix());
         let socket = Path::new(agentd_linux::journal::STREAM_SOCKET);
@@ -105,7 +119,7 @@ fn output(world: &mut World, spawn: &Spawn) -> Result<Output, SpawnFailure> {
         return Ok(nowhere);
     };
     let (reader, writer) = output_pipe().map_err(|e| resources(format!("a pipe for the output: {e}")))?;
-    log.attach(unit, spawn.run, reader, level_max);
+    log.attach(unit, run, reader, level_max);
     Ok(Output { fd: Some(writer), logged: true, journal_stream: None })
 }
 
@@ -115,6 +129,12 @@ fn stream_name(fd: &OwnedFd) -> io::Result<String> {
     Ok(format!("{}:{}", meta.dev(), meta.ino()))
 }
 
+/// The slice that a service says, or the usual one.
+fn slice<'s>(world: &World, service: &'s ServiceSection) -> &'s str {
+    let default = if world.config.mode == crate::config::Mode::User { USER_SLICE } else { DEFAULT_SLICE };
+    service.slice.as_ref().map_or(default, UnitName::as_str)
+}
+
 /// The cgroup of the unit with its limits; none where there are no cgroups.
 fn cgroup(
     world: &mut World,
@@ -122,8 +142,7 @@ fn cgroup(
     service: &ServiceSection,
 ) -> Result<Option<Leaf>, SpawnFailure> {
     let limits = limits(world, service);
-    let default = if world.config.mode == crate::config::Mode::User { USER_SLICE } else { DEFAULT_SLICE };
-    let slice = service.slice.as_ref().map_or(default, UnitName::as_str).to_owned();
+    let slice = slice(world, service).to_owned();
     let Some(cgroups) = &mut world.cgroups else { return Ok(None) };
     // One that is still being removed must not be removed under the new run.
     world.watches.keep(unit);

@@ -29,6 +29,14 @@ pub fn make(run: InvocationId) -> Result<[PathBuf; 2], SpawnFailure> {
     Ok([make("/tmp").map_err(failed)?, make("/var/tmp").map_err(failed)?])
 }
 
+/// Those of a run that another manager began, if they are there.
+#[must_use]
+pub fn find(run: InvocationId) -> Option<[PathBuf; 2]> {
+    let lower = |base: &str| PathBuf::from(base).join(format!("agentd-private-{run}")).join("tmp");
+    let folders = [lower("/tmp"), lower("/var/tmp")];
+    folders.iter().all(|folder| folder.is_dir()).then_some(folders)
+}
+
 /// Removes them, on a thread of its own: what a run has left may be a lot.
 pub fn remove(folders: [PathBuf; 2]) {
     let work = move || {

@@ -43,7 +43,7 @@ pub fn restore(world: &mut World, sources: &mut Sources, control: &mut Server) {
         tracing::error!(%error, "{} cannot be watched", folders.runtime.display());
     }
     if gone(&folders.control_socket()) {
-        say(folders.control_socket(), control.listen().map_err(|e| e.to_string()));
+        say(folders.control_socket(), control.listen(None).map_err(|e| e.to_string()));
     }
     if gone(&folders.notify_socket()) {
         let bound =

@@ -7,13 +7,14 @@ pub mod folder;
 pub mod groups;
 pub mod notifications;
 pub mod signals;
+pub mod strangers;
 pub mod unit_files;
 pub mod units;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -40,6 +41,7 @@ pub struct Woken {
     stored: bool,
     folder: bool,
     unit_files: bool,
+    strangers: bool,
     timers: [bool; 3],
     /// A request that came meanwhile.
     pub inbound: Option<Inbound>,
@@ -54,6 +56,8 @@ pub struct Told {
     pub loaded: OwnedFd,
     /// What services have left with the manager.
     pub stored: OwnedFd,
+    /// Main processes that are no children of ours.
+    pub strangers: OwnedFd,
 }
 
 /// Every descriptor that the main loop waits on: a handful for the whole manager, none per unit.
@@ -66,6 +70,7 @@ pub struct Sources {
     stored: AsyncFd<OwnedFd>,
     folder: AsyncFd<FolderWatch>,
     unit_files: Option<UnitFilesWatch>,
+    strangers: AsyncFd<OwnedFd>,
     timers: [AsyncFd<Timer>; 3],
     armed: Deadlines,
     /// A source that was not read to its end in the last turn.
@@ -87,6 +92,7 @@ impl Sources {
             stored: registered(told.stored)?,
             folder: registered(folder)?,
             unit_files: None,
+            strangers: registered(told.strangers)?,
             timers: [timer(Clock::Monotonic)?, timer(Clock::Boottime)?, timer(Clock::Realtime)?],
             armed: Deadlines::default(),
             left: Woken::default(),
@@ -137,6 +143,7 @@ impl Sources {
             stored: ready(&self.stored, cx),
             folder: ready(&self.folder, cx),
             unit_files: self.unit_files.as_ref().is_some_and(|watch| watch.poll(cx)),
+            strangers: ready(&self.strangers, cx),
             timers: self.timers.each_ref().map(|timer| ready(timer, cx)),
             inbound: None,
         }
@@ -170,6 +177,9 @@ impl Sources {
         if woken.unit_files {
             self.look_at_unit_files(world);
         }
+        if woken.strangers {
+            strangers::drain(world, events);
+        }
         self.tick(woken, events);
     }
 
@@ -190,6 +200,12 @@ impl Sources {
     pub fn watch_unit_files(&mut self, search: Vec<PathBuf>) -> io::Result<()> {
         self.unit_files = Some(UnitFilesWatch::new(search)?);
         Ok(())
+    }
+
+    /// The socket for notifications, for a manager that goes on with it.
+    #[must_use]
+    pub fn notify_socket(&self) -> BorrowedFd<'_> {
+        self.notify.get_ref().as_fd()
     }
 
     /// Watches the runtime folder that stands there now.
@@ -247,6 +263,7 @@ impl Woken {
             || self.stored
             || self.folder
             || self.unit_files
+            || self.strangers
             || self.timers.contains(&true)
     }
 }

@@ -29,6 +29,7 @@ pub struct Setup {
     args: Vec<String>,
     wrapper: Vec<String>,
     tiers: bool,
+    program: PathBuf,
 }
 
 impl Setup {
@@ -43,7 +44,19 @@ impl Setup {
         for part in ["units", "run", "state", "log", "keys"] {
             fs::create_dir_all(folder.join(part)).unwrap();
         }
-        Self { folder, args: vec!["--trust".into(), "off".into()], wrapper: Vec::new(), tiers: false }
+        Self {
+            folder,
+            args: vec!["--trust".into(), "off".into()],
+            wrapper: Vec::new(),
+            tiers: false,
+            program: env!("CARGO_BIN_EXE_agentd").into(),
+        }
+    }
+
+    /// Another agentd than the one that was built.
+    pub fn program(mut self, program: &Path) -> Self {
+        self.program = program.to_owned();
+        self
     }
 
     /// A user's manager with all tiers below the folder: `config/agentd/units` and `config/agentd/control`, and what
@@ -97,7 +110,7 @@ impl Setup {
     pub fn spawn(self) -> Manager {
         let dir = |name: &str| self.folder.join(name).display().to_string();
         let mut words = self.wrapper.clone();
-        words.push(env!("CARGO_BIN_EXE_agentd").to_owned());
+        words.push(self.program.display().to_string());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
         // Without a unit in it the folder of development would only be where edits go.
@@ -156,7 +169,8 @@ impl Manager {
     pub fn again(mut self) -> Manager {
         let folder = std::mem::take(&mut self.folder);
         let args = vec!["--trust".into(), "off".into()];
-        Setup { folder, args, wrapper: Vec::new(), tiers: self.tiers }.start()
+        let program = env!("CARGO_BIN_EXE_agentd").into();
+        Setup { folder, args, wrapper: Vec::new(), tiers: self.tiers, program }.start()
     }
 
     /// Runs agentctl.

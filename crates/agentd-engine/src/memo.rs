@@ -1,0 +1,346 @@
+//! What must be known of a unit so that another manager can go on with it: after a re-execution, or after a manager
+//! that was killed while its agents live on.
+//!
+//! # Invariants
+//! - What is kept of a unit is always enough to take it over, or nothing: a unit on its way up or down keeps what was
+//!   true before it set out, and one that somebody has asked to stop keeps nothing.
+//! - Taking over starts nothing and stops nothing; what has ended meanwhile ends as if it had just happened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentd_unit::{Body, ExecKind, LoadState, Realtime, UnitName};
+
+use crate::clock::{Boottime, Monotonic};
+use crate::effect::{Effect, Level};
+use crate::graph::UnitId;
+use crate::ids::InvocationId;
+use crate::manager::Manager;
+use crate::out::{Ids, Out};
+use crate::restart::Restarts;
+use crate::service::{Process, Run, ServiceState};
+use crate::state::ServiceResult;
+use crate::unit::{Core, Entry, PlainState, ServiceCore};
+use crate::view::ExecStatusView;
+
+/// One unit, as another manager of the same boot needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memo {
+    /// Which unit.
+    pub unit: UnitName,
+    /// Where it stood.
+    pub life: Life,
+    /// Its present or last run.
+    pub last_run: Option<InvocationId>,
+    /// How often it was begun.
+    pub generation: u64,
+    /// How often it was restarted automatically since a person started it.
+    pub restarts: u32,
+    /// Where its back-off stands.
+    pub restart_step: u32,
+    /// The automatic starts that its start limit still counts, the oldest first.
+    pub recent_starts: Vec<Monotonic>,
+    /// When it was last activated, for OnUnitActiveSec.
+    pub activated: Option<Boottime>,
+    /// When it last came to rest, for OnUnitInactiveSec.
+    pub rested: Option<Boottime>,
+    /// When it last left inactive.
+    pub inactive_exit: Option<Realtime>,
+    /// When it last became active.
+    pub active_enter: Option<Realtime>,
+}
+
+/// Where a unit stood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Life {
+    /// A service that is up.
+    Up {
+        /// Its run.
+        run: InvocationId,
+        /// The pid of its main process, if it has one.
+        main: Option<u32>,
+        /// When the main process was started.
+        started: Option<Realtime>,
+        /// Since when it is up.
+        since: Option<Monotonic>,
+        /// The longest silence, where it must show signs of life.
+        watchdog: Option<Duration>,
+        /// What it last said of itself.
+        status: Option<String>,
+        /// It is up although all its commands have ended (`RemainAfterExit`).
+        exited: bool,
+    },
+    /// A service whose next start is due at this time.
+    Waiting {
+        /// When.
+        at: Monotonic,
+        /// How the life before it ended.
+        result: ServiceResult,
+    },
+    /// A unit that has failed.
+    Failed {
+        /// Why.
+        result: ServiceResult,
+    },
+    /// A timer that waits or runs.
+    Timer {
+        /// When it became active.
+        activated: Boottime,
+        /// From when its calendars count.
+        base: Realtime,
+        /// When it was last due.
+        elapsed: Option<Boottime>,
+        /// Which of its triggers that fire once have fired, in the order of the file.
+        done: Vec<bool>,
+        /// When it last fired.
+        last_trigger: Option<Realtime>,
+        /// What it started still runs.
+        running: bool,
+    },
+    /// A unit without a state of its own that is active: a target, a slice.
+    Active,
+    /// A service that is down, and whose restarts still count.
+    Down,
+}
+
+/// What is to be done about what is kept of a unit.
+enum Keeping {
+    /// It stays as it is.
+    Unchanged,
+    /// There is nothing to keep any more.
+    Nothing,
+    /// This is what there is to keep.
+    This(Life),
+}
+
+impl Manager {
+    /// What there is to keep of a unit may be other than before.
+    pub(crate) fn touch(&mut self, unit: UnitId) {
+        if self.touched.last() != Some(&unit) {
+            self.touched.push(unit);
+        }
+    }
+
+    /// Has what is to be kept of the units that changed be kept.
+    pub(crate) fn keep_touched(&mut self, out: &mut Out<'_>) {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        for unit in touched.drain(..) {
+            let Some(entry) = self.entry_mut(unit) else { continue };
+            match keeping(entry) {
+                Keeping::This(life) => {
+                    entry.is_kept = true;
+                    let memo = Some(Box::new(memo(entry, life)));
+                    out.push(Effect::Keep { unit: entry.unit.name.clone(), memo });
+                }
+                Keeping::Nothing if entry.is_kept => {
+                    entry.is_kept = false;
+                    out.push(Effect::Keep { unit: entry.unit.name.clone(), memo: None });
+                }
+                Keeping::Nothing | Keeping::Unchanged => {}
+            }
+        }
+        self.touched = touched; // Its memory is used again.
+    }
+
+    /// Has what there is to keep be kept again, of all units: texts that a service says of itself change without it.
+    pub fn keep_all(&mut self, effects: &mut Vec<Effect>) {
+        for index in 0..self.table.len() {
+            self.touch(UnitId(index as u32));
+        }
+        let mut ids = std::mem::replace(&mut self.id_source, Ids::new([0; 16]));
+        let mut out = Out { now: self.born, effects, ids: &mut ids };
+        self.keep_touched(&mut out);
+        self.id_source = ids;
+    }
+
+    /// Units that are on their way from one state to another, so that they cannot be taken over as they are.
+    pub fn unsettled(&self) -> impl Iterator<Item = &UnitName> + '_ {
+        let is_settled = |entry: &Entry| match &entry.core {
+            Core::Service(service) => matches!(
+                service.state,
+                ServiceState::Dead
+                    | ServiceState::Failed
+                    | ServiceState::Running { .. }
+                    | ServiceState::Exited
+                    | ServiceState::AutoRestart { due: false, .. }
+            ),
+            Core::Timer(_) | Core::Plain(_) => true,
+        };
+        self.ids()
+            .filter_map(|id| self.entry(id))
+            .filter(move |entry| entry.job.is_some() || !is_settled(entry))
+            .map(|entry| &entry.unit.name)
+    }
+
+    /// Goes on with units of a manager before. `born` is when the first manager of this boot began, from which
+    /// OnStartupSec counts. What has no loaded definition, or is not at rest any more, is left to the shell.
+    pub(crate) fn take_over(&mut self, memos: &[Memo], born: Option<Boottime>, out: &mut Out<'_>) {
+        if let Some(born) = born {
+            self.born.boottime = born;
+        }
+        for memo in memos {
+            let Some(id) = self.id(&memo.unit) else { continue };
+            let fits = |entry: &Entry| entry.unit.load == LoadState::Loaded && entry.is_at_rest();
+            if self.entry(id).is_some_and(fits) && self.go_on(id, memo, out) {
+                self.touch(id);
+                self.set_alarm(id);
+                let text = format!("{}: Taken over from the manager before.", memo.unit);
+                out.log(Level::Debug, &memo.unit, memo.last_run, None, text);
+            }
+        }
+        self.plan_timers(out);
+        for unit in self.ids().collect::<Vec<_>>() {
+            self.schedule_uphold(unit, out);
+        }
+    }
+
+    fn go_on(&mut self, id: UnitId, memo: &Memo, out: &mut Out<'_>) -> bool {
+        let Some(entry) = self.table.get_mut(id.index()) else { return false };
+        let definition = Arc::clone(&entry.unit);
+        let fits = match (&mut entry.core, &memo.life) {
+            (Core::Service(service), Life::Up { run, .. }) => {
+                service.go_on(definition, memo, out);
+                self.runs.insert(*run, id);
+                true
+            }
+            (Core::Service(service), Life::Waiting { at, result }) => {
+                service.facts.result = *result;
+                service.state = ServiceState::AutoRestart { at: *at, due: false };
+                true
+            }
+            (Core::Service(service), Life::Failed { result }) => {
+                service.facts.result = *result;
+                service.state = ServiceState::Failed;
+                true
+            }
+            (Core::Timer(timer), Life::Timer { .. }) => match &definition.body {
+                Body::Timer(section) => timer.go_on(section, &memo.life),
+                _ => false,
+            },
+            (Core::Timer(timer), Life::Failed { result }) => {
+                timer.stop(*result);
+                true
+            }
+            (Core::Plain(plain), Life::Failed { result }) => {
+                *plain = PlainState::Failed(*result);
+                true
+            }
+            (Core::Service(_), Life::Down) => true,
+            (Core::Plain(plain), Life::Active) => {
+                *plain = PlainState::Active;
+                true
+            }
+            _ => false, // Its definition is of another kind now.
+        };
+        if !fits {
+            return false;
+        }
+        if let Some(service) = entry.service_mut() {
+            service.facts.generation = memo.generation;
+            service.facts.last_run = memo.last_run;
+        }
+        let counts = (memo.restarts, memo.restart_step, memo.recent_starts.iter().copied().collect());
+        *entry.restarts() = Restarts::of(counts);
+        entry.times.activated = memo.activated;
+        entry.times.rested = memo.rested;
+        entry.times.inactive_exit = memo.inactive_exit;
+        entry.times.active_enter = memo.active_enter;
+        true
+    }
+}
+
+impl ServiceCore {
+    /// Goes on with a life that another manager began.
+    fn go_on(&mut self, unit: Arc<agentd_unit::Unit>, memo: &Memo, out: &mut Out<'_>) {
+        let Life::Up { run: id, main, started, since, watchdog, ref status, exited } = memo.life else {
+            return;
+        };
+        let mut run = Run::new(id, Arc::clone(&unit), None, None);
+        let effect = out.ids.effect();
+        run.spawned = true;
+        run.up_since = since;
+        run.main = main.map(|pid| Process { id: effect, pid: Some(pid), kind: ExecKind::Start, index: 0 });
+        let limit = unit.as_service().and_then(|body| body.service.runtime_max);
+        let facts = &mut self.facts;
+        facts.run = Some(run);
+        facts.status_text.clone_from(status);
+        if let (Some(pid), Some(start)) = (main, started) {
+            facts.exec_main = Some(ExecStatusView { pid, start, exit: None, status: None });
+        }
+        // The signs of life that came while nobody listened count as one that came now.
+        facts.set_watchdog(watchdog, out);
+        self.state = if exited {
+            ServiceState::Exited
+        } else {
+            ServiceState::Running { until: since.zip(limit).map(|(since, limit)| since + limit) }
+        };
+        out.push(Effect::TakeOver { id: effect, run: id, unit, main });
+    }
+}
+
+fn keeping(entry: &Entry) -> Keeping {
+    if entry.is_gone {
+        return Keeping::Nothing;
+    }
+    match &entry.core {
+        Core::Service(service) => service_life(service),
+        Core::Timer(timer) => timer.life().map_or(Keeping::Nothing, Keeping::This),
+        Core::Plain(PlainState::Active) => Keeping::This(Life::Active),
+        Core::Plain(PlainState::Failed(result)) => Keeping::This(Life::Failed { result: *result }),
+        Core::Plain(PlainState::Dead) => Keeping::Nothing,
+    }
+}
+
+fn service_life(service: &ServiceCore) -> Keeping {
+    use ServiceState as S;
+    let facts = &service.facts;
+    match (service.state, &facts.run) {
+        (S::Dead, _) if facts.restarts.count_something() => Keeping::This(Life::Down),
+        (S::Dead, _) => Keeping::Nothing,
+        (S::Failed, _) => Keeping::This(Life::Failed { result: facts.result }),
+        (S::AutoRestart { at, .. }, _) => Keeping::This(Life::Waiting { at, result: facts.result }),
+        (S::Running { .. } | S::Exited | S::Reload { .. } | S::StartPost { .. }, Some(run)) => {
+            Keeping::This(Life::Up {
+                run: run.id,
+                main: run.main.and_then(|main| main.pid),
+                started: facts.exec_main.map(|exec| exec.start),
+                since: run.up_since,
+                watchdog: run.watchdog.map(|watchdog| watchdog.span()),
+                status: facts.status_text.clone(),
+                exited: service.state == S::Exited,
+            })
+        }
+        (
+            S::Stop { .. }
+            | S::StopSigterm { .. }
+            | S::StopSigkill { .. }
+            | S::StopPost { .. }
+            | S::FinalSigterm { .. }
+            | S::FinalSigkill { .. },
+            Some(run),
+        ) if run.stop_asked => Keeping::Nothing,
+        _ => Keeping::Unchanged,
+    }
+}
+
+fn memo(entry: &mut Entry, life: Life) -> Memo {
+    let generation = entry.service().map_or(0, |service| service.facts.generation);
+    let last_run = entry.service().and_then(|service| service.facts.last_run);
+    let restarts = entry.restarts();
+    let (count, step, recent) = (restarts.count, restarts.step, restarts.recent());
+    Memo {
+        unit: entry.unit.name.clone(),
+        life,
+        last_run,
+        generation,
+        restarts: count,
+        restart_step: step,
+        recent_starts: recent,
+        activated: entry.times.activated,
+        rested: entry.times.rested,
+        inactive_exit: entry.times.inactive_exit,
+        active_enter: entry.times.active_enter,
+    }
+}

@@ -1,0 +1,184 @@
+//! A manager that goes on with what another one of the same boot has kept.
+
+mod desk;
+
+use agentd_engine::{Effect, Event, ExitStatus, JobResult, Life, ServiceResult};
+use agentd_unit::{Restart, TimerTrigger, Unit};
+use desk::*;
+
+fn resilient() -> Unit {
+    unit("a.service", |u| {
+        section(u).restart = Restart::OnFailure;
+        section(u).restart_sec = secs(5);
+        u.unit.start_limit_burst = 3;
+        u.unit.start_limit_interval = secs(600);
+    })
+}
+
+#[test]
+fn a_running_service_goes_on_with_its_process_its_run_and_its_counts() {
+    let mut first = Desk::new([resilient()]);
+    first.start("a.service");
+    first.up("a.service");
+    first.die("a.service", DIRTY);
+    first.advance(secs(5));
+    first.up("a.service");
+    let (before, run) = (first.view("a.service"), first.last_spawn("a.service").run);
+    let mut second = first.heir([resilient()]);
+    let after = second.view("a.service");
+    assert_eq!(
+        (after.sub, after.n_restarts, after.main.map(|main| main.1)),
+        ("running", 1, before.main.map(|main| main.1))
+    );
+    assert_eq!((after.run, after.active_enter), (before.run, before.active_enter));
+    assert_eq!(second.spawns("a.service").len(), 0, "nothing is started");
+    let (id, taken) = second.taken_over("a.service");
+    assert_eq!(taken, run);
+    // It dies as any other, and the counts of its earlier life count.
+    for restarts in 2..=3 {
+        if restarts == 2 {
+            second.event(Event::Exited { id, run, status: KILLED });
+            let id = second.effects.iter().rev().find_map(|effect| match effect {
+                Effect::AwaitEmpty { id, run: r } if *r == run => Some(*id),
+                _ => None,
+            });
+            second.event(Event::Emptied { id: id.unwrap(), run });
+        } else {
+            second.up("a.service");
+            second.die("a.service", DIRTY);
+        }
+        assert_eq!(second.sub("a.service"), "auto-restart");
+        second.advance(secs(5));
+        assert_eq!(second.view("a.service").n_restarts, restarts);
+    }
+    second.up("a.service");
+    second.die("a.service", DIRTY);
+    assert_eq!(second.view("a.service").result, ServiceResult::StartLimitHit, "the first restart counts too");
+    let generations = |desk: &Desk| desk.last_spawn("a.service").environment.generation;
+    assert!(generations(&second) > generations(&first), "generations go on");
+}
+
+#[test]
+fn what_died_unseen_comes_back_by_its_own_rules() {
+    let mut first = Desk::new([resilient(), service("b.service", |_| {})]);
+    for unit in ["a.service", "b.service"] {
+        first.run(unit);
+    }
+    let mut second = first.heir([resilient(), service("b.service", |_| {})]);
+    for unit in ["a.service", "b.service"] {
+        let (id, run) = second.taken_over(unit);
+        second.event(Event::Exited { id, run, status: ExitStatus::Unknown });
+        let asked = second.effects.iter().rev().find_map(|effect| match effect {
+            Effect::AwaitEmpty { id, run: r } if *r == run => Some(*id),
+            _ => None,
+        });
+        second.event(Event::Emptied { id: asked.unwrap(), run });
+    }
+    assert_eq!((second.sub("a.service"), second.sub("b.service")), ("auto-restart", "failed"));
+    assert_eq!(second.view("b.service").result, ServiceResult::ExitCode, "an unknown end is not a good one");
+}
+
+#[test]
+fn a_pending_restart_a_failure_a_target_and_a_finished_oneshot_are_kept() {
+    let once = || {
+        service("once.service", |s| {
+            s.service_type = agentd_unit::ServiceType::Oneshot;
+            s.remain_after_exit = true;
+        })
+    };
+    let units = || [resilient(), service("b.service", |_| {}), unit("t.target", |_| {}), once()];
+    let mut first = Desk::new(units());
+    first.run("a.service");
+    first.die("a.service", DIRTY);
+    first.run("b.service");
+    first.die("b.service", DIRTY);
+    first.start("t.target");
+    let request = first.start("once.service");
+    first.up("once.service");
+    first.exit("once.service", CLEAN);
+    assert_eq!(first.result(request), Some(JobResult::Done));
+    first.advance(secs(3));
+    let mut second = first.heir(units());
+    let subs = second.subs();
+    assert_eq!(
+        ["a.service", "b.service", "t.target", "once.service"].map(|unit| subs[unit]),
+        ["auto-restart", "failed", "active", "exited"]
+    );
+    second.advance(secs(1));
+    assert_eq!(second.spawns("a.service").len(), 0);
+    second.advance(secs(1));
+    assert_eq!(second.spawns("a.service").len(), 1, "five seconds after the end, whoever counts them");
+    assert_eq!(second.spawns("once.service").len(), 0, "what is done is not done again");
+}
+
+#[test]
+fn what_somebody_stops_is_not_kept_and_what_comes_up_is_only_once_it_is_up() {
+    let mut desk = Desk::new([resilient()]);
+    desk.start("a.service");
+    assert!(desk.kept().is_empty(), "there is no process yet");
+    desk.up("a.service");
+    assert!(matches!(desk.kept()[&name("a.service")].life, Life::Up { main: Some(_), .. }));
+    assert_eq!(desk.manager.unsettled().count(), 0);
+    desk.stop("a.service");
+    assert!(desk.kept().is_empty(), "a manager that comes now does not bring it back");
+    assert_eq!(desk.manager.unsettled().count(), 1);
+    desk.die("a.service", TERMINATED);
+    assert!(desk.kept().is_empty());
+}
+
+#[test]
+fn a_timer_goes_on_and_does_not_fire_twice() {
+    let units = || {
+        let triggers = vec![TimerTrigger::Active(secs(10)), TimerTrigger::UnitActive(secs(100))];
+        [
+            timer("a.timer", triggers, false),
+            service("a.service", |s| s.service_type = agentd_unit::ServiceType::Oneshot),
+        ]
+    };
+    let mut first = Desk::new(units());
+    first.start("a.timer");
+    first.advance(secs(10));
+    assert_eq!(first.spawns("a.service").len(), 1);
+    first.up("a.service");
+    first.die("a.service", CLEAN);
+    first.advance(secs(50));
+    let mut second = first.heir(units());
+    assert_eq!(second.sub("a.timer"), "waiting");
+    second.advance(secs(49));
+    assert_eq!(second.spawns("a.service").len(), 0, "OnActiveSec has fired, and OnUnitActiveSec is not due");
+    second.advance(secs(2));
+    assert_eq!(second.spawns("a.service").len(), 1);
+}
+
+#[test]
+fn units_that_are_gone_or_are_another_kind_now_are_left_alone() {
+    let mut first = Desk::new([resilient()]);
+    first.run("a.service");
+    let second = first.heir([]);
+    assert!(second.effects.iter().all(|effect| !matches!(effect, Effect::TakeOver { .. })));
+    let mut unloadable = resilient();
+    unloadable.load = agentd_unit::LoadState::Masked;
+    let second = first.heir([unloadable]);
+    assert_eq!(second.sub("a.service"), "dead");
+}
+
+#[test]
+fn signs_of_life_are_expected_from_the_takeover_on() {
+    let unit = || {
+        service("a.service", |s| {
+            s.watchdog = Some(secs(10));
+            s.notify_access = agentd_unit::NotifyAccess::Main;
+            s.service_type = agentd_unit::ServiceType::Notify;
+        })
+    };
+    let mut first = Desk::new([unit()]);
+    first.start("a.service");
+    first.up("a.service");
+    first.ready("a.service");
+    first.skip(secs(60));
+    let mut second = first.heir([unit()]);
+    second.advance(secs(9));
+    assert_eq!(second.sub("a.service"), "running", "nobody listened meanwhile");
+    second.advance(secs(2));
+    assert_eq!(second.sub("a.service"), "stop-watchdog", "but now somebody does");
+}

@@ -1,0 +1,106 @@
+//! The manager is executed again while everything stands: the next one knows what this one kept, and no more.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use agentd_engine::{ActiveState, Config, Effect, EffectId, Event, InvocationId, Manager, Memo, UnitView};
+use agentd_unit::{ExecKind, LoadState, UnitName};
+
+use super::{Happening, World};
+
+/// What must be the same before and after.
+type Standing = (ActiveState, &'static str, Option<u32>, u32);
+
+impl World {
+    pub(super) fn keep(&mut self, unit: UnitName, memo: Option<Box<Memo>>) {
+        match memo {
+            Some(memo) => self.kept.insert(unit, *memo),
+            None => self.kept.remove(&unit),
+        };
+    }
+
+    /// Another manager takes over, if nothing is on its way: it must stand where this one stood, and touch nothing.
+    pub(super) fn succeed(&mut self) {
+        let busy = self.manager.unsettled().next().is_some() || !self.open.is_empty();
+        if self.broken.is_some() || busy || !self.frozen.is_empty() {
+            return;
+        }
+        let before = self.standing();
+        let mut effects = Vec::new();
+        self.manager.keep_all(&mut effects);
+        for effect in effects.drain(..) {
+            if let Effect::Keep { unit, memo } = effect {
+                self.keep(unit, memo);
+            }
+        }
+        self.manager = self.heir();
+        let set = self.definitions(0);
+        self.manager.handle(Event::UnitsLoaded(set), self.now, &mut effects);
+        let memos = self.kept.values().cloned().collect();
+        self.manager.handle(Event::TakenOver { memos, born: None }, self.now, &mut effects);
+        let mut names = BTreeMap::new();
+        for effect in effects {
+            match effect {
+                Effect::TakeOver { id, run, unit, .. } => {
+                    self.live_by(run, &unit);
+                    names.extend(self.main_of(run).map(|old| (old, id)));
+                }
+                Effect::Keep { unit, memo } => self.keep(unit, memo),
+                Effect::Log(_) => {}
+                other => return self.fail(format!("a manager that takes over begins with {other:?}")),
+            }
+        }
+        self.rename(&names);
+        let after = self.standing();
+        for (unit, stood) in before {
+            if after.get(&unit) != Some(&stood) {
+                let stands = after.get(&unit);
+                return self.fail(format!("{unit} stood {stood:?}, and under the next manager {stands:?}"));
+            }
+        }
+    }
+
+    fn heir(&self) -> Manager {
+        let mut seed = [0xff; 16];
+        seed[..8].copy_from_slice(&self.seed.to_le_bytes());
+        let config = Config { seed, shutdown_timeout: Some(Duration::from_secs(600)), ..Config::default() };
+        Manager::new(config, self.now)
+    }
+
+    /// Of units that live by the definition that is loaded. Others are the next manager's to see as they are now.
+    fn standing(&self) -> BTreeMap<UnitName, Standing> {
+        // Whether a timer waits or is over hangs on what it starts, which the next manager may see as another unit.
+        let sub = |view: &UnitView| if view.timer.is_some() { "timer" } else { view.sub };
+        let stands =
+            |view: &UnitView| (view.active, sub(view), view.main.map(|main| main.1), view.n_restarts);
+        let same =
+            self.manager.units().filter(|view| view.unit.load == LoadState::Loaded && !view.changed_on_disk);
+        same.map(|view| (view.unit.name.clone(), stands(&view))).collect()
+    }
+
+    fn main_of(&self, run: InvocationId) -> Option<EffectId> {
+        let is_main = |process: &super::Process| process.run == run && process.kind == ExecKind::Start;
+        self.processes.iter().find(|(_, process)| process.alive && is_main(process)).map(|(id, _)| *id)
+    }
+
+    /// Gives processes the names that the next manager has for them. All others are ended, as the shell does it.
+    fn rename(&mut self, names: &BTreeMap<EffectId, EffectId>) {
+        let processes = std::mem::take(&mut self.processes);
+        self.processes = processes.into_iter().filter_map(|(id, p)| Some((*names.get(&id)?, p))).collect();
+        let agenda = std::mem::take(&mut self.agenda);
+        for (at, happening) in agenda {
+            let renamed = match happening {
+                Happening::Death(id, status) => names.get(&id).map(|id| Happening::Death(*id, status)),
+                Happening::Beat(id) => names.get(&id).map(|id| Happening::Beat(*id)),
+                Happening::Event(_) => None, // Answers to a manager that is gone.
+                other => Some(other),
+            };
+            self.agenda.extend(renamed.map(|happening| (at, happening)));
+        }
+        self.runs.values_mut().for_each(|info| info.awaiting = None);
+        self.effects_seen = names.values().copied().collect();
+        self.jobs_before.clear();
+        self.since.clear();
+        self.busy.clear();
+    }
+}

@@ -1,0 +1,122 @@
+//! Agents that outlive their manager: what is kept for the next one, and how it goes on with that.
+//!
+//! - [`record`] is what is kept of one unit, as bytes.
+//! - [`table`] is where: a file of fixed places in the runtime folder, one write for each unit that comes up or goes down.
+//! - [`crate::perform::takeover`] finds what the kernel still has of a run: its cgroup, its process, its pipe.
+//! - [`crate::watch::strangers`] are main processes that are no children of ours, whose end nothing else tells us.
+//! - [`reexec`] is a manager that becomes its successor, with its sockets.
+//!
+//! # Invariants
+//! - A process counts as a unit's only if it is older than the record and lives in the unit's cgroup or names its run.
+//! - What is not taken over is ended before anything of its name is started.
+
+pub mod record;
+pub mod reexec;
+pub mod table;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use agentd_engine::{Boottime, Event, Life, Memo};
+use agentd_unit::UnitName;
+
+use crate::perform::runs::Runs;
+use crate::watch::strangers::Strangers;
+use record::Record;
+use table::Table;
+
+/// What is kept for the next manager, and what the one before has kept.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// None where it cannot be written: then the next manager finds nothing.
+    table: Option<Table>,
+    /// Of the manager before, what nobody has asked for yet.
+    before: BTreeMap<UnitName, Record>,
+    born: Option<Boottime>,
+    /// Main processes that are no children of ours.
+    pub strangers: Strangers,
+}
+
+impl Kept {
+    /// Reads what a manager before has kept in the runtime folder, and goes on keeping there. To be called with the
+    /// folder's lock held.
+    #[must_use]
+    pub fn open(runtime: &Path, now: Boottime) -> Self {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        match Table::open(&runtime.join("units.table"), boot.trim(), now) {
+            Ok((table, found)) => {
+                let before =
+                    found.records.into_iter().map(|record| (record.memo.unit.clone(), record)).collect();
+                Self { table: Some(table), before, born: found.born, strangers: Strangers::default() }
+            }
+            Err(error) => {
+                let path = runtime.display();
+                tracing::warn!(%error, "what runs cannot be kept in {path}: should this manager be killed, its agents end");
+                Self::default()
+            }
+        }
+    }
+
+    /// Whether the manager before had a process of this unit running.
+    #[must_use]
+    pub fn has_process(&self, unit: &str) -> bool {
+        let record = UnitName::parse(unit).ok().and_then(|unit| self.before.get(&unit));
+        record.is_some_and(|record| matches!(record.memo.life, Life::Up { .. }))
+    }
+
+    /// What the engine is to go on with.
+    #[must_use]
+    pub fn event(&self) -> Event {
+        let processes =
+            self.before.values().filter(|record| matches!(record.memo.life, Life::Up { .. })).count();
+        if processes > 0 {
+            tracing::info!("going on with {processes} services of the manager before");
+        }
+        let memos = self.before.values().map(|record| record.memo.clone()).collect();
+        Event::TakenOver { memos, born: self.born }
+    }
+
+    /// Takes out what was kept of a unit.
+    pub fn claim(&mut self, unit: &UnitName) -> Option<Record> {
+        self.before.remove(unit)
+    }
+
+    /// Takes out what nobody has asked for, so that it can be ended.
+    pub fn unclaimed(&mut self) -> Vec<Record> {
+        let left = std::mem::take(&mut self.before);
+        for unit in left.keys() {
+            self.forget(unit);
+        }
+        left.into_values().filter(|record| matches!(record.memo.life, Life::Up { .. })).collect()
+    }
+
+    /// Keeps what the engine says of a unit, or forgets it.
+    pub fn keep(&mut self, unit: &UnitName, memo: Option<Box<Memo>>, runs: &Runs, now: Boottime) {
+        let Some(memo) = memo else { return self.forget(unit) };
+        let run = match memo.life {
+            Life::Up { run, .. } => runs.get(run),
+            _ => None,
+        };
+        let record = Record {
+            at: now,
+            token: run.map_or(0, |run| run.token),
+            piped: run.is_some_and(|run| run.logged),
+            slice: run.and_then(|run| run.slice.clone()),
+            memo: *memo,
+        };
+        if let Some(Err(error)) = self.table.as_mut().map(|table| table.put(&record)) {
+            self.give_up(&error);
+        }
+    }
+
+    fn forget(&mut self, unit: &UnitName) {
+        if let Some(Err(error)) = self.table.as_mut().map(|table| table.clear(unit)) {
+            self.give_up(&error);
+        }
+    }
+
+    fn give_up(&mut self, error: &std::io::Error) {
+        tracing::error!(%error, "what runs cannot be kept any more: should this manager be killed, its agents end");
+        self.table = None;
+    }
+}

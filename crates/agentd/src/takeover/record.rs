@@ -1,0 +1,278 @@
+//! What is kept of one unit, as lines of `key=value`: for a manager of another version too, which leaves out what it does
+//! not know.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use agentd_engine::{Boottime, InvocationId, Life, Memo, Monotonic, ServiceResult};
+use agentd_unit::{Realtime, UnitName};
+
+/// What is kept of one unit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// When this was so: a process that is younger is another.
+    pub at: Boottime,
+    /// The fencing token of the run, 0 where there is none.
+    pub token: u64,
+    /// Whether its output goes into a pipe of the embedded log.
+    pub piped: bool,
+    /// The slice that its cgroup lies in.
+    pub slice: Option<String>,
+    /// What the engine wants to know.
+    pub memo: Memo,
+}
+
+/// The longest text of a service about itself that is kept, in bytes.
+const STATUS: usize = 200;
+
+/// A record in at most `room` bytes. What does not fit of the starts that a limit counts is left out, the oldest first.
+#[must_use]
+pub fn encode(record: &Record, room: usize) -> Vec<u8> {
+    let mut record = record.clone();
+    loop {
+        let text = lines(&record);
+        if text.len() <= room || record.memo.recent_starts.is_empty() {
+            return text.into_bytes();
+        }
+        record.memo.recent_starts.remove(0);
+    }
+}
+
+fn lines(record: &Record) -> String {
+    let memo = &record.memo;
+    let mut text = Lines(String::with_capacity(256));
+    text.put("unit", &memo.unit);
+    text.put("at", record.at.0.as_nanos());
+    text.some("slice", record.slice.as_ref());
+    if record.token != 0 {
+        text.put("token", record.token);
+    }
+    if record.piped {
+        text.put("piped", 1);
+    }
+    text.some("last-run", memo.last_run);
+    text.put("generation", memo.generation);
+    text.put("restarts", memo.restarts);
+    text.put("step", memo.restart_step);
+    memo.recent_starts.iter().for_each(|start| text.put("recent", start.0.as_nanos()));
+    text.some("activated", memo.activated.map(|at| at.0.as_nanos()));
+    text.some("rested", memo.rested.map(|at| at.0.as_nanos()));
+    text.some("inactive-exit", memo.inactive_exit.map(|at| at.0));
+    text.some("active-enter", memo.active_enter.map(|at| at.0));
+    match &memo.life {
+        Life::Up { run, main, started, since, watchdog, status, exited } => {
+            text.put("life", "up");
+            text.put("run", run);
+            text.some("main", main.as_ref());
+            text.some("started", started.map(|at| at.0));
+            text.some("since", since.map(|at| at.0.as_nanos()));
+            text.some("watchdog", watchdog.map(|span| span.as_nanos()));
+            text.some("status", status.as_ref().map(|text| short(text)));
+            if *exited {
+                text.put("exited", 1);
+            }
+        }
+        Life::Waiting { at, result } => {
+            text.put("life", "waiting");
+            text.put("due", at.0.as_nanos());
+            text.put("result", result);
+        }
+        Life::Failed { result } => {
+            text.put("life", "failed");
+            text.put("result", result);
+        }
+        Life::Timer { activated, base, elapsed, done, last_trigger, running } => {
+            text.put("life", "timer");
+            text.put("began", activated.0.as_nanos());
+            text.put("base", base.0);
+            text.some("elapsed", elapsed.map(|at| at.0.as_nanos()));
+            text.put("done", done.iter().map(|done| if *done { '1' } else { '0' }).collect::<String>());
+            text.some("last", last_trigger.map(|at| at.0));
+            if *running {
+                text.put("running", 1);
+            }
+        }
+        Life::Active => text.put("life", "active"),
+        Life::Down => text.put("life", "down"),
+    }
+    text.0
+}
+
+struct Lines(String);
+
+impl Lines {
+    fn put(&mut self, key: &str, value: impl std::fmt::Display) {
+        // Writing to a text cannot fail.
+        let _never = writeln!(self.0, "{key}={value}");
+    }
+
+    fn some(&mut self, key: &str, value: Option<impl std::fmt::Display>) {
+        if let Some(value) = value {
+            self.put(key, value);
+        }
+    }
+}
+
+/// The beginning of a text, on one line.
+fn short(text: &str) -> String {
+    let mut end = text.len().min(STATUS);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].replace(['\n', '\r'], " ")
+}
+
+/// Reads a record. None: it lacks something without which a unit cannot be taken over.
+#[must_use]
+pub fn decode(bytes: &[u8]) -> Option<Record> {
+    let fields: Vec<(&str, &str)> =
+        std::str::from_utf8(bytes).ok()?.lines().filter_map(|line| line.split_once('=')).collect();
+    let get = |key: &str| fields.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
+    let number = |key: &str| get(key).and_then(|value| value.parse::<u64>().ok());
+    let small = |key: &str| get(key).and_then(|value| value.parse::<u32>().ok());
+    let span = |key: &str| number(key).map(Duration::from_nanos);
+    let wall = |key: &str| get(key).and_then(|value| value.parse::<i64>().ok()).map(Realtime);
+    let run = |key: &str| get(key).and_then(|text| u128::from_str_radix(text, 16).ok()).map(InvocationId);
+    let result = || {
+        let word = get("result");
+        ServiceResult::ALL.into_iter().find(|result| Some(result.as_str()) == word)
+    };
+    let life = match get("life")? {
+        "up" => Life::Up {
+            run: run("run")?,
+            main: small("main"),
+            started: wall("started"),
+            since: span("since").map(Monotonic),
+            watchdog: span("watchdog"),
+            status: get("status").map(str::to_owned),
+            exited: get("exited") == Some("1"),
+        },
+        "waiting" => Life::Waiting { at: Monotonic(span("due")?), result: result()? },
+        "failed" => Life::Failed { result: result()? },
+        "timer" => Life::Timer {
+            activated: Boottime(span("began")?),
+            base: wall("base")?,
+            elapsed: span("elapsed").map(Boottime),
+            done: get("done")?.chars().map(|digit| digit == '1').collect(),
+            last_trigger: wall("last"),
+            running: get("running") == Some("1"),
+        },
+        "active" => Life::Active,
+        "down" => Life::Down,
+        _ => return None,
+    };
+    let recent = fields.iter().filter(|(name, _)| *name == "recent");
+    let recent =
+        recent.filter_map(|(_, value)| value.parse().ok().map(|n| Monotonic(Duration::from_nanos(n))));
+    let memo = Memo {
+        unit: UnitName::parse(get("unit")?).ok()?,
+        life,
+        last_run: run("last-run"),
+        generation: number("generation").unwrap_or(0),
+        restarts: small("restarts").unwrap_or(0),
+        restart_step: small("step").unwrap_or(0),
+        recent_starts: recent.collect(),
+        activated: span("activated").map(Boottime),
+        rested: span("rested").map(Boottime),
+        inactive_exit: wall("inactive-exit"),
+        active_enter: wall("active-enter"),
+    };
+    Some(Record {
+        at: Boottime(span("at")?),
+        token: number("token").unwrap_or(0),
+        piped: get("piped") == Some("1"),
+        slice: get("slice").map(str::to_owned),
+        memo,
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in super::super) fn sample(unit: &str) -> Record {
+        let seconds = Duration::from_secs;
+        Record {
+            at: Boottime(seconds(99)),
+            token: 7,
+            piped: true,
+            slice: Some("system.slice".to_owned()),
+            memo: Memo {
+                unit: UnitName::parse(unit).unwrap(),
+                life: Life::Up {
+                    run: InvocationId(0x1234_5678_9abc_def0_1234_5678_9abc_def0),
+                    main: Some(4242),
+                    started: Some(Realtime(1_800_000_000_000_000)),
+                    since: Some(Monotonic(seconds(40))),
+                    watchdog: Some(seconds(30)),
+                    status: Some("Working = on it".to_owned()),
+                    exited: false,
+                },
+                last_run: Some(InvocationId(0x1234_5678_9abc_def0_1234_5678_9abc_def0)),
+                generation: 3,
+                restarts: 2,
+                restart_step: 1,
+                recent_starts: vec![Monotonic(seconds(10)), Monotonic(seconds(20))],
+                activated: Some(Boottime(seconds(39))),
+                rested: None,
+                inactive_exit: Some(Realtime(5)),
+                active_enter: Some(Realtime(6)),
+            },
+        }
+    }
+
+    #[test]
+    fn every_life_comes_back_as_it_was() {
+        let lives = [
+            sample("a.service").memo.life,
+            Life::Waiting { at: Monotonic(Duration::from_millis(1)), result: ServiceResult::OomKill },
+            Life::Failed { result: ServiceResult::Trust },
+            Life::Timer {
+                activated: Boottime(Duration::from_secs(1)),
+                base: Realtime(-1),
+                elapsed: None,
+                done: vec![true, false],
+                last_trigger: Some(Realtime(9)),
+                running: true,
+            },
+            Life::Active,
+            Life::Down,
+        ];
+        for life in lives {
+            let mut record = sample("a.service");
+            record.memo.life = life;
+            assert_eq!(decode(&encode(&record, 1000)).as_ref(), Some(&record));
+        }
+        for result in ServiceResult::ALL {
+            let mut record = sample("a.service");
+            record.memo.life = Life::Failed { result };
+            assert_eq!(decode(&encode(&record, 1000)).unwrap().memo.life, record.memo.life);
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_and_the_rest_holds() {
+        let mut record = sample(&format!("{}.service", "n".repeat(240)));
+        record.memo.recent_starts = (0..500).map(|n| Monotonic(Duration::from_secs(n))).collect();
+        if let Life::Up { status, .. } = &mut record.memo.life {
+            *status = Some("ä\n".repeat(1000));
+        }
+        let bytes = encode(&record, 1000);
+        assert!(bytes.len() <= 1000);
+        let back = decode(&bytes).unwrap();
+        assert_eq!(back.memo.recent_starts.last(), record.memo.recent_starts.last(), "the newest count");
+        assert!(
+            matches!(back.memo.life, Life::Up { main: Some(4242), status: Some(text), .. } if text.starts_with("ä "))
+        );
+    }
+
+    #[test]
+    fn what_is_no_record_is_none() {
+        for text in
+            ["", "unit=a.service", "unit=a.service\nat=1\nlife=up\nrun=zz\n", "unit=\nat=1\nlife=active\n"]
+        {
+            assert!(decode(text.as_bytes()).is_none(), "{text:?}");
+        }
+        assert!(decode(b"\xff").is_none());
+    }
+}

@@ -1,0 +1,189 @@
+//! Agents outlive their manager, and the next one goes on with them.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+
+use common::{Manager, Setup, is_alive};
+
+/// Says a number a hundred times a second, for ever.
+const COUNTER: &str = "#!/usr/bin/python3\nimport time\nn = 0\nwhile True:\n    print(n, flush=True)\n    n += 1\n    time.sleep(0.01)\n";
+
+fn counter(setup: &Setup, more: &str) {
+    let program = setup.file("counter.py", COUNTER);
+    let text = format!(
+        "[Service]\nExecStart = [\"{}\"]\n{more}\n[Install]\nWantedBy = [\"multi-user.target\"]\n",
+        program.display()
+    );
+    setup.unit("counter.service", &text);
+}
+
+fn kill(signal: &str, pid: u32) {
+    assert!(Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status().unwrap().success());
+}
+
+/// The numbers that the log has, in its order.
+fn numbers(manager: &Manager) -> Vec<u64> {
+    let shown = manager.ctl(&["logs", "-n", "100000", "counter"]);
+    String::from_utf8_lossy(&shown.stdout)
+        .lines()
+        .filter_map(|line| line.rsplit(' ').next()?.parse().ok())
+        .collect()
+}
+
+fn until_it_says(manager: &mut Manager, number: u64) {
+    manager.until("the agent does not go on", |m| numbers(m).last().is_some_and(|last| *last >= number));
+}
+
+fn assert_nothing_is_missing(manager: &Manager) {
+    let numbers = numbers(manager);
+    let gaps: Vec<_> = numbers.windows(2).filter(|pair| pair[1] != pair[0] + 1).collect();
+    assert!(gaps.is_empty() && numbers.first() == Some(&0), "{gaps:?} of {} lines", numbers.len());
+}
+
+#[test]
+fn the_next_manager_goes_on_with_the_agents_of_one_that_was_killed() {
+    let setup = Setup::new("takeover-killed");
+    counter(&setup, "Restart = \"always\"\nRestartSec = 0");
+    setup.unit("byhand.service", "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n");
+    setup.unit(
+        "twice.service",
+        "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\nRestart = \"always\"\nRestartSec = 0\n",
+    );
+    let mut manager = setup.start();
+    manager.ok(&["start", "byhand", "twice"]);
+    let first = manager.main_pid("twice");
+    kill("KILL", first);
+    manager.until("it does not come back", |m| ![0, first].contains(&m.main_pid("twice")));
+    let before = ["counter", "byhand", "twice"].map(|unit| {
+        (manager.main_pid(unit), manager.property(unit, "InvocationID"), manager.property(unit, "NRestarts"))
+    });
+    until_it_says(&mut manager, 20);
+    kill("KILL", manager.pid());
+    manager.wait();
+    let mut second = manager.again();
+    let after = ["counter", "byhand", "twice"].map(|unit| {
+        (second.main_pid(unit), second.property(unit, "InvocationID"), second.property(unit, "NRestarts"))
+    });
+    assert_eq!(before, after, "the same processes, runs and counts\n{}", second.everything());
+    let said = numbers(&second).last().copied().unwrap_or_default();
+    until_it_says(&mut second, said + 50);
+    // It dies, and although it is no child of this manager its end is seen, and it comes back.
+    let old = second.main_pid("counter");
+    kill("KILL", old);
+    second.until("it does not come back", |m| ![0, old].contains(&m.main_pid("counter")));
+    second.wait_for_log("code=unknown", "the end is not told");
+    // A stop reaches all of it.
+    second.ok(&["stop", "byhand", "twice"]);
+    assert!(!is_alive(before[1].0) && !is_alive(before[2].0));
+}
+
+#[test]
+fn what_died_while_no_manager_was_there_comes_back() {
+    let setup = Setup::new("takeover-died");
+    counter(&setup, "Restart = \"on-failure\"\nRestartSec = 0");
+    let mut manager = setup.start();
+    let old = manager.main_pid("counter");
+    kill("KILL", manager.pid());
+    manager.wait();
+    kill("KILL", old);
+    let mut second = manager.again();
+    second.until("it does not come back", |m| ![0, old].contains(&m.main_pid("counter")));
+    assert_eq!(second.property("counter", "NRestarts"), "1");
+}
+
+#[test]
+fn an_agent_whose_unit_is_gone_is_ended() {
+    let setup = Setup::new("takeover-gone");
+    counter(&setup, "");
+    let file = setup.path("units/counter.service.toml");
+    let mut manager = setup.start();
+    let old = manager.main_pid("counter");
+    kill("KILL", manager.pid());
+    manager.wait();
+    fs::remove_file(file).unwrap();
+    let mut second = manager.again();
+    second.wait_for_log("is no loaded unit now; it is ended", "it is not told");
+    second.until("it lives on", |_| !is_alive(old));
+}
+
+#[test]
+fn a_manager_is_executed_again_and_no_agent_and_no_client_notices() {
+    let setup = Setup::new("takeover-reexec");
+    counter(&setup, "Restart = \"on-failure\"\nRestartSec = 0");
+    setup.unit(
+        "stopped.service",
+        "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n[Install]\nWantedBy = [\"multi-user.target\"]\n",
+    );
+    setup.unit(
+        "done.service",
+        "[Service]\nType = \"oneshot\"\nRemainAfterExit = true\nExecStart = [\"/bin/echo\", \"once\"]\n[Install]\nWantedBy = [\"multi-user.target\"]\n",
+    );
+    setup.unit(
+        "bad.service",
+        "[Service]\nExecStart = [\"/bin/false\"]\n[Install]\nWantedBy = [\"multi-user.target\"]\n",
+    );
+    setup.unit("tick.timer", "[Timer]\nOnActiveSec = \"1h\"\nUnit = \"done.service\"\n[Install]\nWantedBy = [\"multi-user.target\"]\n");
+    let mut manager = setup.start();
+    manager.until_property("bad", "ActiveState", "failed");
+    manager.ok(&["stop", "stopped"]);
+    let shown = |m: &Manager| {
+        let units = ["counter", "stopped", "done", "bad", "tick.timer", "multi-user.target"];
+        units.map(|unit| {
+            let mut names = vec!["ActiveState", "SubState", "Result", "MainPID", "NextElapseUSecMonotonic"];
+            // Of a unit that was stopped nothing is kept, not even what its last run was.
+            names.extend(Some("InvocationID").filter(|_| unit != "stopped"));
+            (
+                unit,
+                names
+                    .into_iter()
+                    .map(|name| {
+                        String::from_utf8_lossy(&m.ctl(&["show", "-p", name, unit]).stdout).into_owned()
+                    })
+                    .collect::<Vec<_>>(),
+            )
+        })
+    };
+    let before = shown(&manager);
+    let pid = manager.pid();
+    for round in 0..10 {
+        manager.ok(&["daemon-reexec"]);
+        // The very next call waits for the new manager; it is not refused.
+        assert_eq!(shown(&manager), before, "round {round}\n{}", manager.everything());
+    }
+    assert!(is_alive(pid), "it is the same process");
+    let said = numbers(&manager).last().copied().unwrap();
+    until_it_says(&mut manager, said + 20);
+    assert_nothing_is_missing(&manager);
+    let log = manager.ctl(&["logs", "-n", "100", "done"]);
+    let log = String::from_utf8_lossy(&log.stdout).lines().filter(|line| line.ends_with(" once")).count();
+    assert_eq!(log, 1, "what is done is not done again");
+    // Its children are still its children: how they end is known to it.
+    let old = manager.main_pid("counter");
+    kill("SEGV", old);
+    manager.wait_for_log("code=killed, signal=SIGSEGV", "the end is not told");
+    manager.until("it does not come back", |m| ![0, old].contains(&m.main_pid("counter")));
+    manager.ok(&["start", "stopped"]);
+    assert_eq!(manager.property("stopped", "ActiveState"), "active");
+}
+
+#[test]
+fn a_program_that_cannot_be_executed_leaves_the_manager_as_it_is() {
+    let setup = Setup::new("takeover-broken");
+    counter(&setup, "");
+    let program = setup.path("agentd");
+    fs::copy(env!("CARGO_BIN_EXE_agentd"), &program).unwrap();
+    let mut manager = setup.program(&program).start();
+    let agent = manager.main_pid("counter");
+    fs::remove_file(&program).unwrap();
+    fs::write(&program, "no program").unwrap();
+    manager.ok(&["daemon-reexec"]);
+    manager.wait_for_log("the manager cannot be executed again; this one goes on", "it is not told");
+    assert_eq!(manager.main_pid("counter"), agent);
+    let said = numbers(&manager).last().copied().unwrap();
+    until_it_says(&mut manager, said + 20);
+    assert_nothing_is_missing(&manager);
+}
