@@ -128,8 +128,13 @@ impl Unit {
         let signed = |unit: &Self| -> Vec<Arc<SourceFile>> {
             unit.sources.iter().filter(|source| source.origin() != Origin::Control).cloned().collect()
         };
-        let loaded = self.load == LoadState::Loaded && other.load == LoadState::Loaded;
-        loaded && self.name == other.name && self.fragment == other.fragment && signed(self) == signed(other)
+        // A definition that no file tells of can differ in anything.
+        let loaded = |unit: &Self| unit.load == LoadState::Loaded && !unit.sources.is_empty();
+        loaded(self)
+            && loaded(other)
+            && self.name == other.name
+            && self.fragment == other.fragment
+            && signed(self) == signed(other)
     }
 
     /// A unit that is named by others but has no file.
