@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agentd_unit::{Body, LoadState, Unit, UnitName, UnitType};
+use agentd_unit::{Body, LoadState, Unit, UnitName, UnitNames, UnitType};
 
 use crate::graph::{Relation as R, UnitId};
 
@@ -142,7 +142,7 @@ impl Relations {
     }
 }
 
-static NO_NAMES: BTreeSet<UnitName> = BTreeSet::new();
+static NO_NAMES: UnitNames = UnitNames::new();
 
 /// `DefaultDependencies`, as in the manual pages of each type, and never so that they close a cycle.
 struct Defaults {

@@ -2,15 +2,13 @@
 
 mod desk;
 
-use std::collections::BTreeSet;
-
 use agentd_engine::{
     ActiveState, Effect, JobKind, JobMode, JobResult, KillTarget, KillWhom, Request, RequestError,
 };
-use agentd_unit::{ServiceType, Signal, Unit, UnitName, UnitSection};
+use agentd_unit::{ServiceType, Signal, Unit, UnitNames, UnitSection};
 use desk::*;
 
-type List = fn(&mut UnitSection) -> &mut BTreeSet<UnitName>;
+type List = fn(&mut UnitSection) -> &mut UnitNames;
 
 fn with(own: &str, list: List, other: &str) -> Unit {
     unit(own, |u| {
@@ -121,7 +119,7 @@ fn a_requisite_must_be_up_already() {
 #[test]
 fn the_other_end_of_an_edge_counts_fully() {
     for (case, fill) in [
-        ("WantedBy", (|u: &mut Unit| &mut u.install.wanted_by) as fn(&mut Unit) -> &mut BTreeSet<UnitName>),
+        ("WantedBy", (|u: &mut Unit| &mut u.install.wanted_by) as fn(&mut Unit) -> &mut UnitNames),
         ("RequiredBy", |u| &mut u.install.required_by),
         ("UpheldBy", |u| &mut u.install.upheld_by),
     ] {

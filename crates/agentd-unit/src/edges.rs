@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use cycles::Cycle;
 
 use crate::name::{UnitName, UnitType};
+use crate::names::UnitNames;
 use crate::set::UnitSet;
 use crate::unit::{Body, Unit};
 
@@ -149,7 +150,7 @@ fn mentions(unit: &Unit) -> impl Iterator<Item = &UnitName> {
 }
 
 /// The keys of `[Unit]` that name units: names, kind, and whether the edge leaves this unit.
-fn written(unit: &Unit) -> [(&BTreeSet<UnitName>, EdgeKind, bool); 15] {
+fn written(unit: &Unit) -> [(&UnitNames, EdgeKind, bool); 15] {
     use EdgeKind as K;
     let section = &unit.unit;
     [
@@ -203,7 +204,7 @@ impl Draft {
         }
     }
 
-    fn installed(unit: &Unit) -> impl Iterator<Item = (&BTreeSet<UnitName>, EdgeKind)> {
+    fn installed(unit: &Unit) -> impl Iterator<Item = (&UnitNames, EdgeKind)> {
         let install = &unit.install;
         [
             (&install.wanted_by, EdgeKind::Wants),

@@ -22,7 +22,9 @@ pub mod loader;
 mod manager;
 mod moment;
 pub mod name;
+mod names;
 mod parse;
+mod rare;
 pub mod pattern;
 pub mod roff;
 pub mod schema;
@@ -48,7 +50,9 @@ pub use loader::{
 };
 pub use manager::ManagerSettings;
 pub use name::{UnitName, UnitNameError, UnitType};
+pub use names::UnitNames;
 pub use parse::{ParseContext, Parsed, parse_unit};
+pub use rare::{Rare, Unset};
 pub use search_path::{Scope, SearchPath};
 pub use sections::{
     AgentKind, AgentSandbox, AgentSection, ControlAccess, InstallSection, KillMode, NotifyAccess, Restart,

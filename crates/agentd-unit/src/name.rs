@@ -37,6 +37,18 @@ impl UnitType {
         !matches!(self, Self::Socket | Self::Path)
     }
 
+    /// The type that a name ends in.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        let dot = name.bytes().rposition(|byte| byte == b'.')?;
+        Self::of_ending(name.get(dot + 1..)?)
+    }
+
+    /// The type of this name: `service`.
+    fn of_ending(ending: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|unit_type| unit_type.as_str() == ending)
+    }
+
     /// The ending without its dot.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -92,12 +104,14 @@ impl UnitName {
         if text.len() > NAME_MAX {
             return Err(UnitNameError::TooLong(text.to_owned()));
         }
-        let allowed = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
-        if let Some(character) = text.chars().find(|c| !allowed(*c)) {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || b":-_.\\@".contains(&b);
+        if let Some(place) = text.bytes().position(|b| !allowed(b)) {
+            // All before is ASCII, so a character begins there.
+            let character = text[place..].chars().next().unwrap_or_default();
             return Err(UnitNameError::Character { name: text.to_owned(), character });
         }
         let (stem, ending) = text.rsplit_once('.').ok_or_else(|| UnitNameError::NoType(text.to_owned()))?;
-        if !UnitType::ALL.iter().any(|t| t.as_str() == ending) {
+        if UnitType::of_ending(ending).is_none() {
             return Err(UnitNameError::NoType(text.to_owned()));
         }
         if stem.is_empty() || stem.starts_with('@') {
@@ -135,8 +149,7 @@ impl UnitName {
     /// The type.
     #[must_use]
     pub fn unit_type(&self) -> UnitType {
-        let ending = self.0.rsplit('.').next().unwrap_or_default();
-        UnitType::ALL.into_iter().find(|t| t.as_str() == ending).unwrap_or(UnitType::Service)
+        UnitType::of_name(&self.0).unwrap_or(UnitType::Service)
     }
 
     /// The name without its type: `web`, `agent@2` (specifier `%N`, unescaped only where asked).

@@ -283,8 +283,8 @@ pub(crate) fn missing(section: Section, home: Section, name: &str, key: &str) ->
 fn assemble(name: &UnitName, files: &[Arc<SourceFile>], draft: &mut Draft) -> Unit {
     let draft_taken = draft.clone();
     let mut unit = Unit::not_found(name.clone());
-    unit.fragment = files.first().map(|file| file.path().to_owned());
-    unit.drop_ins = files.iter().skip(1).map(|file| file.path().to_owned()).collect();
+    unit.fragment = files.first().map(|file| Arc::clone(file.shared_path()));
+    unit.drop_ins = files.iter().skip(1).map(|file| Arc::clone(file.shared_path())).collect();
     unit.sources = files.to_vec();
     let texts = files.iter().map(|file| file.text().as_bytes());
     unit.digest = digest(std::iter::once(name.as_str().as_bytes()).chain(texts));

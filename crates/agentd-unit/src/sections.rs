@@ -2,7 +2,6 @@
 //!
 //! Spans of time are `Option<Duration>`, where `None` is `infinity` (no bound), unless a field says otherwise.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +10,8 @@ use crate::calendar::CalendarSpec;
 use crate::cron::CronSpec;
 use crate::exec::{ExecCommand, ExecKind};
 use crate::name::UnitName;
+use crate::names::UnitNames;
+use crate::rare::{Rare, unset};
 use crate::signal::Signal;
 
 mod actions;
@@ -45,6 +46,8 @@ pub use socket::{
     BindIpv6Only, Listen, ListenAddress, ListenKind, PathSection, PathWatch, SocketOptions, SocketSection,
 };
 
+unset!(Execution, Life, Filters, Sandbox, Resources, SystemWide);
+
 /// `[Unit]`, systemd.unit(5).
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnitSection {
@@ -53,35 +56,35 @@ pub struct UnitSection {
     /// `Documentation`: URIs.
     pub documentation: Vec<String>,
     /// `Requires`: started too; if one fails to start, so does this; stopped with them.
-    pub requires: BTreeSet<UnitName>,
+    pub requires: UnitNames,
     /// `Requisite`: must be active already.
-    pub requisite: BTreeSet<UnitName>,
+    pub requisite: UnitNames,
     /// `Wants`: started too, whatever comes of it.
-    pub wants: BTreeSet<UnitName>,
+    pub wants: UnitNames,
     /// `BindsTo`: as `Requires`, and stops when they leave active for any reason.
-    pub binds_to: BTreeSet<UnitName>,
+    pub binds_to: UnitNames,
     /// `PartOf`: stopped and restarted with them.
-    pub part_of: BTreeSet<UnitName>,
+    pub part_of: UnitNames,
     /// `Upholds`: kept running while this one is active.
-    pub upholds: BTreeSet<UnitName>,
+    pub upholds: UnitNames,
     /// `Conflicts`: never at the same time.
-    pub conflicts: BTreeSet<UnitName>,
+    pub conflicts: UnitNames,
     /// `Before`: order only.
-    pub before: BTreeSet<UnitName>,
+    pub before: UnitNames,
     /// `After`: order only.
-    pub after: BTreeSet<UnitName>,
+    pub after: UnitNames,
     /// `OnFailure`: started once when this one fails for good.
-    pub on_failure: BTreeSet<UnitName>,
+    pub on_failure: UnitNames,
     /// `OnSuccess`: started when this one becomes inactive after success.
-    pub on_success: BTreeSet<UnitName>,
+    pub on_success: UnitNames,
     /// `PropagatesReloadTo`: reloaded with this one.
-    pub propagates_reload_to: BTreeSet<UnitName>,
+    pub propagates_reload_to: UnitNames,
     /// `ReloadPropagatedFrom`: the same edge from the other end.
-    pub reload_propagated_from: BTreeSet<UnitName>,
+    pub reload_propagated_from: UnitNames,
     /// `PropagatesStopTo`: stopped when this one is.
-    pub propagates_stop_to: BTreeSet<UnitName>,
+    pub propagates_stop_to: UnitNames,
     /// `StopPropagatedFrom`: the same edge from the other end.
-    pub stop_propagated_from: BTreeSet<UnitName>,
+    pub stop_propagated_from: UnitNames,
     /// `DefaultDependencies`: order after `basic.target`, stop at `shutdown.target`; default yes.
     pub default_dependencies: bool,
     /// `StopWhenUnneeded`: stop when no active unit needs it; default no.
@@ -103,12 +106,12 @@ pub struct UnitSection {
     /// `Condition…` and `Assert…`, in the order of the files.
     pub conditions: Vec<Condition>,
     /// What concerns more than the unit itself.
-    pub system: SystemWide,
+    pub system: Rare<SystemWide>,
 }
 
 impl Default for UnitSection {
     fn default() -> Self {
-        let none = BTreeSet::new;
+        let none = UnitNames::new;
         Self {
             description: None,
             documentation: Vec::new(),
@@ -137,7 +140,7 @@ impl Default for UnitSection {
             on_success_job_mode: HookMode::default(),
             job_timeout: None,
             conditions: Vec::new(),
-            system: SystemWide::default(),
+            system: Rare::default(),
         }
     }
 }
@@ -148,15 +151,15 @@ pub struct InstallSection {
     /// Whether the file has the section at all: then the unit counts as enabled unless told otherwise.
     pub present: bool,
     /// `WantedBy`: these want this unit.
-    pub wanted_by: BTreeSet<UnitName>,
+    pub wanted_by: UnitNames,
     /// `RequiredBy`: these require this unit.
-    pub required_by: BTreeSet<UnitName>,
+    pub required_by: UnitNames,
     /// `UpheldBy`: these uphold this unit.
-    pub upheld_by: BTreeSet<UnitName>,
+    pub upheld_by: UnitNames,
     /// `Alias`: other names.
-    pub alias: BTreeSet<UnitName>,
+    pub alias: UnitNames,
     /// `Also`: enabled and disabled with it.
-    pub also: BTreeSet<UnitName>,
+    pub also: UnitNames,
     /// `DefaultInstance`: of a template, what `enable` makes when it names none.
     pub default_instance: Option<String>,
     /// `Enabled`: `false` says no to what `[Install]` means.
@@ -299,17 +302,17 @@ pub struct ServiceSection {
     /// `NoNewPrivileges`: default no.
     pub no_new_privileges: bool,
     /// How its processes are executed.
-    pub execution: Execution,
+    pub execution: Rare<Execution>,
     /// The finer rules of starts, ends and restarts.
-    pub life: Life,
+    pub life: Rare<Life>,
     /// What it may reach.
-    pub filters: Filters,
+    pub filters: Rare<Filters>,
     /// What keeps them from the rest of the machine.
-    pub sandbox: Sandbox,
+    pub sandbox: Rare<Sandbox>,
     /// `LoadCredential`, `SetCredential`: its secrets, in the order of the file.
     pub credentials: Vec<Credential>,
     /// What its cgroup is given besides the bounds above.
-    pub resources: Resources,
+    pub resources: Rare<Resources>,
 }
 
 /// A bound on memory as written.
@@ -369,12 +372,12 @@ impl Default for ServiceSection {
             capability_bounding_set: None,
             ambient_capabilities: 0,
             no_new_privileges: false,
-            execution: Execution::default(),
-            life: Life::default(),
-            filters: Filters::default(),
-            sandbox: Sandbox::default(),
+            execution: Rare::default(),
+            life: Rare::default(),
+            filters: Rare::default(),
+            sandbox: Rare::default(),
             credentials: Vec::new(),
-            resources: Resources::default(),
+            resources: Rare::default(),
         }
     }
 }

@@ -2,17 +2,20 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::name::UnitType;
 
 /// One file as it was read: where it lay and what it said. Places in it are byte ranges of `text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile {
-    path: PathBuf,
-    text: String,
+    path: Arc<Path>,
+    /// Units made of the same text (instances, drop-ins of a type) share it.
+    text: Arc<str>,
     origin: Origin,
+    syntax: Syntax,
     /// Where the bytes were no UTF-8 and the text has U+FFFD instead.
-    broken: Vec<usize>,
+    broken: Box<[usize]>,
 }
 
 /// The language that a file is written in: its name tells.
@@ -23,6 +26,17 @@ pub enum Syntax {
     Toml,
     /// systemd.syntax(7): `NAME.TYPE`, and `*.conf` for drop-ins.
     Systemd,
+}
+
+impl Syntax {
+    fn of(path: &Path) -> Self {
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        if ending == "conf" || UnitType::ALL.iter().any(|unit_type| unit_type.as_str() == ending) {
+            Self::Systemd
+        } else {
+            Self::Toml
+        }
+    }
 }
 
 /// Who wrote a file, and so what it may say.
@@ -39,7 +53,7 @@ impl SourceFile {
     /// A file of the unit tiers.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
-        Self { path: path.into(), text: text.into(), origin: Origin::Unit, broken: Vec::new() }
+        Self::shared(path.into().into(), text.into().into())
     }
 
     /// A file of the unit tiers from its bytes. Where they are no UTF-8 the text has U+FFFD, and reading the file finds
@@ -54,18 +68,20 @@ impl SourceFile {
                 text.push(char::REPLACEMENT_CHARACTER);
             }
         }
-        Self { broken, ..Self::new(path, text) }
+        Self { broken: broken.into(), ..Self::new(path, text) }
+    }
+
+    /// A file of the unit tiers whose path and text others have too.
+    #[must_use]
+    pub(crate) fn shared(path: Arc<Path>, text: Arc<str>) -> Self {
+        let syntax = Syntax::of(&path);
+        Self { path, text, origin: Origin::Unit, syntax, broken: Box::default() }
     }
 
     /// The language of the file, told by its name: `.conf` and the types of units are systemd's.
     #[must_use]
-    pub fn syntax(&self) -> Syntax {
-        let ending = self.path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-        if ending == "conf" || UnitType::ALL.iter().any(|unit_type| unit_type.as_str() == ending) {
-            Syntax::Systemd
-        } else {
-            Syntax::Toml
-        }
+    pub const fn syntax(&self) -> Syntax {
+        self.syntax
     }
 
     /// The bytes of the text at which the file was no UTF-8, in order.
@@ -84,6 +100,11 @@ impl SourceFile {
     /// Where it lay.
     #[must_use]
     pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where it lay, to keep.
+    pub(crate) const fn shared_path(&self) -> &Arc<Path> {
         &self.path
     }
 

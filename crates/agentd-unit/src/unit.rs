@@ -1,7 +1,7 @@
 //! One unit as loaded: its name, where it comes from and its typed sections.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::exec::ExecKind;
@@ -97,9 +97,9 @@ pub struct Unit {
     /// What came of loading it.
     pub load: LoadState,
     /// The main file, if there is one.
-    pub fragment: Option<PathBuf>,
+    pub fragment: Option<Arc<Path>>,
     /// Drop-in files, in the order they were applied.
-    pub drop_ins: Vec<PathBuf>,
+    pub drop_ins: Vec<Arc<Path>>,
     /// The texts that it was read from: the main file, then the drop-ins.
     pub sources: Vec<Arc<SourceFile>>,
     /// `[Unit]`.

@@ -138,7 +138,7 @@ fn an_alias_is_resolved_by_name_over_all_tiers() {
 fn a_link_of_the_same_name_into_a_lower_tier_is_that_file() {
     let tiers = Tiers::new();
     tiers.write("usr/a.service.toml", GOOD).link("etc/a.service.toml", "../usr/a.service.toml");
-    assert_eq!(unit(&tiers.load(), "a.service").fragment, Some(tiers.path("usr/a.service.toml")));
+    assert_eq!(unit(&tiers.load(), "a.service").fragment, Some(tiers.path("usr/a.service.toml").into()));
 }
 
 #[test]
@@ -444,4 +444,18 @@ fn a_timer_of_a_service_that_stays_active_is_warned_of() {
     let report = tiers.load();
     assert!(unit(&report, "a.timer").warnings[0].contains("starts it once only"));
     assert!(unit(&report, "b.timer").warnings.is_empty());
+}
+
+#[test]
+fn instances_of_one_template_share_its_text() {
+    let tiers = Tiers::new();
+    tiers.write("etc/a@.service.toml", "[Service]\nExecStart = [\"/bin/a\", \"%i\"]\n");
+    tiers.write("etc/b.target.toml", "[Unit]\nWants = [\"a@1.service\", \"a@2.service\"]\n");
+    let report = tiers.load();
+    let text = |name: &str| unit(&report, name).sources[0].text().as_ptr();
+    assert_eq!(
+        text("a@1.service"),
+        text("a@2.service"),
+        "a thousand instances do not hold a thousand copies"
+    );
 }

@@ -23,7 +23,7 @@ fn both_syntaxes_are_found_in_every_tier_and_the_higher_tier_wins() {
     {
         let unit = unit(&report, unit_name);
         assert_eq!(unit.load, LoadState::Loaded, "{unit_name}");
-        assert_eq!(unit.fragment, Some(tiers.path(file)), "{unit_name}");
+        assert_eq!(unit.fragment, Some(tiers.path(file).into()), "{unit_name}");
         assert_eq!(unit.implicit_order, file.ends_with(".toml"), "{unit_name}");
     }
     assert_eq!(unit(&report, "d.target").load, LoadState::Loaded);

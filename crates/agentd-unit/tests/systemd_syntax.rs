@@ -59,8 +59,7 @@ fn a_unit_as_debian_writes_it_is_what_it_says() {
     let unit = parsed.unit;
     assert_eq!(unit.description(), "A \"daemon\" of 100 %");
     assert_eq!(unit.unit.documentation, ["man:a(8)", "https://a"]);
-    let names =
-        |set: &std::collections::BTreeSet<UnitName>| set.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let names = |set: &agentd_unit::UnitNames| set.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(names(&unit.unit.after), ["b.service", "c.service", "network.target"]);
     assert_eq!(names(&unit.unit.wants), ["x\\x2dy.service"], "names keep their escapes");
     assert_eq!(names(&unit.install.wanted_by), ["multi-user.target"]);

@@ -100,8 +100,8 @@ fn a_key_without_effect_yet_is_kept_and_says_so() {
     assert_eq!(parsed.unit.signed_files(), ["/bin/a", "/bin/c"].map(std::path::PathBuf::from));
     let body = parsed.unit.as_service().cloned().unwrap_or_default();
     let life = body.service.life;
-    assert_eq!(life.success.codes.into_iter().collect::<Vec<_>>(), [1, 7, 75]);
-    assert_eq!(life.success.signals.into_iter().collect::<Vec<_>>(), [9]);
+    assert_eq!(life.success.codes.iter().copied().collect::<Vec<_>>(), [1, 7, 75]);
+    assert_eq!(life.success.signals.iter().copied().collect::<Vec<_>>(), [9]);
     assert_eq!((life.restart_mode, life.timeout_stop_mode), (RestartMode::Direct, TimeoutMode::Abort));
     let agent = body.agent.unwrap_or_default();
     assert_eq!((agent.life.replace_order, agent.life.restart_factor), (ReplaceOrder::StartFirst, Some(150)));

@@ -69,7 +69,7 @@ impl World {
         if self.tangled {
             return BTreeSet::new();
         }
-        let mut before = unit.unit.after.clone();
+        let mut before: BTreeSet<UnitName> = unit.unit.after.iter().cloned().collect();
         if unit.implicit_order {
             let edges = [&unit.unit.requires, &unit.unit.binds_to, &unit.unit.wants, &unit.unit.requisite];
             before.extend(edges.into_iter().flatten().cloned());

@@ -71,6 +71,6 @@ pub(super) fn default_target<'a>(units: impl Iterator<Item = &'a Unit>) -> Optio
     wants.retain(|name| !NOT_AT_BOOT.contains(&name.as_str()));
     let mut unit = target(name, "Default Target (built in)");
     unit.digest = digest(wants.iter().map(|name| name.as_str().as_bytes()));
-    unit.unit.wants = wants;
+    unit.unit.wants = wants.into_iter().collect();
     Some(unit)
 }

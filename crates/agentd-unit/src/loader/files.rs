@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::index::{Entry, Index};
@@ -66,7 +66,7 @@ pub struct NamedFile {
     /// The unit, template or alias.
     pub name: UnitName,
     /// The file or link; `None`: the manager made the unit itself.
-    pub path: Option<PathBuf>,
+    pub path: Option<Arc<Path>>,
     /// What it is for the boot.
     pub state: FileState,
 }
@@ -85,7 +85,7 @@ pub(super) fn states(index: &Index, pass: &Pass<'_>) -> Vec<NamedFile> {
             Entry::File(path) => (path.clone(), of_name(index, name, &pass.units)),
             Entry::Instance => {
                 let path = pass.units.get(name).and_then(|unit| unit.fragment.clone());
-                (path.unwrap_or_default(), of_name(index, name, &pass.units))
+                (path.unwrap_or_else(|| Path::new("").into()), of_name(index, name, &pass.units))
             }
         };
         found.insert(name, NamedFile { name: name.clone(), path: Some(path), state });

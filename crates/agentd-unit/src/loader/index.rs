@@ -1,7 +1,8 @@
 //! What lies in the search path, by name: one look at every folder, nothing opened.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::open::Trusted;
 use super::{Problem, scan};
@@ -12,22 +13,22 @@ use crate::search_path::{SearchPath, TierKind};
 #[derive(Debug, Clone)]
 pub(super) enum Entry {
     /// A file.
-    File(PathBuf),
+    File(Arc<Path>),
     /// A link to another unit's name.
     Alias {
         /// The link.
-        path: PathBuf,
+        path: Arc<Path>,
         /// The name it leads to.
         target: UnitName,
     },
     /// A link from an instance's name to its template.
     Instance,
     /// A link to /dev/null, or an empty file.
-    Mask(PathBuf),
+    Mask(Arc<Path>),
     /// Something that makes no unit.
     Bad {
         /// Where it lies.
-        path: PathBuf,
+        path: Arc<Path>,
         /// What is wrong.
         why: String,
     },
@@ -37,7 +38,7 @@ pub(super) enum Entry {
 #[derive(Debug, Clone)]
 pub(super) struct DropIn {
     /// Where it lies.
-    pub(super) path: PathBuf,
+    pub(super) path: Arc<Path>,
     /// Who wrote it.
     pub(super) kind: TierKind,
     /// What stands there.
@@ -83,6 +84,8 @@ pub(super) struct Index {
     pub(super) runtime_markers: BTreeSet<UnitName>,
     /// The folders whose content the next boot takes away, with all links in their paths resolved.
     pub(super) runtime_folders: Vec<PathBuf>,
+    /// The files beside others that sign them: `NAME.TYPE.toml.sig`.
+    pub(super) signatures: HashSet<PathBuf>,
     /// What is no unit and yet wrong.
     pub(super) problems: Vec<Problem>,
 }
@@ -170,17 +173,25 @@ impl Index {
         }
     }
 
-    /// The drop-ins of a unit in the order in which they apply: by file name; of one name, that of the most special
-    /// folder (instance, template, longest prefix, type), and there of the highest tier.
-    pub(super) fn drop_ins_of(&self, names: &[UnitName]) -> Vec<(String, DropIn)> {
-        let mut chosen: BTreeMap<&str, (String, &DropIn)> = BTreeMap::new();
-        for stem in names.iter().flat_map(drop_in_stems) {
-            for (file, drop_in) in self.drop_ins.get(&stem).into_iter().flatten() {
-                chosen.entry(file).or_insert_with(|| (format!("{stem}.d/{file}"), drop_in));
+    /// The drop-ins of a unit in the order in which they apply, each with its name below its tier: by file name; of one
+    /// name, that of the most special folder (instance, template, longest prefix, type), and there of the highest tier.
+    pub(super) fn drop_ins_of<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a UnitName>,
+    ) -> Vec<(String, &DropIn)> {
+        let stems = names.into_iter().flat_map(drop_in_stems);
+        let folders = stems.filter_map(|stem| self.drop_ins.get(&stem).map(|files| (stem, files)));
+        let mut chosen: Vec<(&str, String, &DropIn)> = Vec::new();
+        for (stem, files) in folders {
+            // Both are sorted, and what was chosen from a folder before stays.
+            for (file, drop_in) in files {
+                if let Err(place) = chosen.binary_search_by(|(known, ..)| (*known).cmp(file)) {
+                    chosen.insert(place, (file, format!("{stem}.d/{file}"), drop_in));
+                }
             }
         }
-        let used = chosen.into_values().filter(|(_, drop_in)| !matches!(drop_in.state, DropInState::Mask));
-        used.map(|(name, drop_in)| (name, drop_in.clone())).collect()
+        let used = chosen.into_iter().filter(|(.., drop_in)| !matches!(drop_in.state, DropInState::Mask));
+        used.map(|(_, name, drop_in)| (name, drop_in)).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 //! but the trusted can have written it.
 
 use std::fmt;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -127,36 +127,71 @@ impl fmt::Display for Trusted {
 /// # Errors
 /// See [`OpenError`].
 pub fn read_file(path: &Path, trusted: &Trusted) -> Result<Vec<u8>, OpenError> {
+    // A socket cannot be opened and a device may do things when it is: look before, and again through the descriptor.
+    let before =
+        std::fs::symlink_metadata(path).map_err(|error| OpenError::Read { path: path.to_owned(), error })?;
+    let kind = before.file_type();
+    if !kind.is_file() {
+        return Err(OpenError::Kind { path: path.to_owned(), kind: kind_of(kind) });
+    }
+    let mut buffer = Vec::new();
+    let length = read_listed(path, trusted, &mut buffer)?.len();
+    buffer.truncate(length);
+    Ok(buffer)
+}
+
+/// The same of what its folder just listed as a regular file, so that it need not be looked at before. The bytes stand
+/// in `buffer`, which is for one file after the other.
+///
+/// # Errors
+/// See [`OpenError`].
+pub(super) fn read_listed<'b>(
+    path: &Path,
+    trusted: &Trusted,
+    buffer: &'b mut Vec<u8>,
+) -> Result<&'b [u8], OpenError> {
     let failed = |error: io::Error| OpenError::Read { path: path.to_owned(), error };
     let kind = |kind: &'static str| OpenError::Kind { path: path.to_owned(), kind };
-    // A socket cannot be opened and a device may do things when it is: look before, and again through the descriptor.
-    let before = std::fs::symlink_metadata(path).map_err(failed)?;
-    if !before.is_file() {
-        return Err(kind(kind_of(&before)));
-    }
     let file = OpenOptions::new().read(true).custom_flags(OPEN_FLAGS).open(path).map_err(|error| {
         if error.raw_os_error() == Some(ELOOP) { kind("a symbolic link") } else { failed(error) }
     })?;
     let meta = file.metadata().map_err(failed)?;
     if !meta.is_file() {
-        return Err(kind(kind_of(&meta)));
+        return Err(kind(kind_of(meta.file_type())));
     }
     trusted.check(path, &meta)?;
-    read_bounded(&file, &meta).map_err(failed)?.ok_or_else(|| OpenError::TooLarge(path.to_owned()))
+    let length = read_bounded(&file, &meta, buffer).map_err(failed)?;
+    buffer
+        .get(..length)
+        .filter(|bytes| bytes.len() as u64 <= MAX_FILE)
+        .ok_or_else(|| OpenError::TooLarge(path.to_owned()))
 }
 
-/// The bytes, or `None` where there are more than [`MAX_FILE`], also if the file grows meanwhile.
-fn read_bounded(file: &File, meta: &Metadata) -> io::Result<Option<Vec<u8>>> {
-    if meta.len() > MAX_FILE {
-        return Ok(None);
+/// Reads the bytes, but no more than one beyond [`MAX_FILE`], also if the file grows meanwhile; how many there are.
+fn read_bounded(mut file: &File, meta: &Metadata, buffer: &mut Vec<u8>) -> io::Result<usize> {
+    // One more than there should be, so that the end shows in the same call: a regular file reads short only there.
+    let expected = usize::try_from(meta.len().min(MAX_FILE)).unwrap_or(0) + 1;
+    if buffer.len() < expected {
+        buffer.resize(expected, 0);
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0) + 1);
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= MAX_FILE).then_some(bytes))
+    let mut length = 0;
+    loop {
+        let room = buffer.len() - length;
+        let read = match file.read(&mut buffer[length..]) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        length += read;
+        if read < room || length as u64 > MAX_FILE {
+            return Ok(length);
+        }
+        buffer.resize(length + 4096, 0);
+    }
 }
 
-fn kind_of(meta: &Metadata) -> &'static str {
-    let kind = meta.file_type();
+/// What something is that is no regular file, with its article.
+pub(super) fn kind_of(kind: FileType) -> &'static str {
     if kind.is_dir() {
         "a folder"
     } else if kind.is_symlink() {

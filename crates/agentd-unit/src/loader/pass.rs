@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::index::{Entry, Index, Pull};
-use super::read::ReadFiles;
+use super::read::{ReadFiles, Shelf};
+use super::scan::is_empty;
 use super::{Gate, LoaderConfig, Problem, builtin};
 use crate::name::{UnitName, UnitType};
 use crate::sections::TimerTrigger;
@@ -28,6 +29,7 @@ pub(super) struct Pass<'a> {
     config: &'a LoaderConfig,
     index: &'a Index,
     gate: &'a dyn Gate,
+    shelf: Shelf,
     /// By unit: the links that lead to it.
     aliases: BTreeMap<UnitName, Vec<UnitName>>,
     /// The units that a folder of links pulls in.
@@ -47,7 +49,8 @@ impl<'a> Pass<'a> {
         }
         let counting = index.pulls.iter().filter(|(_, counts)| **counts);
         let linked = counting.map(|((_, _, name), _)| name).collect();
-        Self { config, index, gate, aliases, linked, units: BTreeMap::new(), problems: Vec::new() }
+        let (units, problems) = (BTreeMap::new(), Vec::new());
+        Self { config, index, gate, shelf: Shelf::default(), aliases, linked, units, problems }
     }
 
     /// Loads all that the index has, and what that names.
@@ -128,35 +131,20 @@ impl<'a> Pass<'a> {
 
     /// Loads the unit that a name leads to, unless that was done.
     pub(super) fn one(&mut self, name: &UnitName) {
-        let failed = |path: &Path, why: String| {
-            let mut unit = Unit::not_found(name.clone());
-            unit.load = LoadState::Error(format!("{}: {why}", path.display()));
-            unit.fragment = Some(path.to_owned());
-            unit
-        };
         let unit = match self.index.units.get(name) {
             Some(Entry::Alias { path, .. }) => match self.index.resolve(name) {
                 Ok(id) => return self.one(&id),
-                Err(why) => failed(path, why),
+                Err(why) => failed(name, path, &why),
             },
-            Some(Entry::Bad { path, why }) => failed(path, why.clone()),
-            Some(Entry::Mask(path)) => {
-                let mut unit = Unit::not_found(name.clone());
-                unit.load = LoadState::Masked;
-                unit.fragment = Some(path.clone());
-                unit
-            }
-            Some(Entry::File(path)) => return self.file(name, &path.clone()),
+            Some(Entry::Bad { path, why }) => failed(name, path, why),
+            Some(Entry::Mask(path)) => masked(name, path),
+            Some(Entry::File(path)) => return self.file(name, path),
             Some(Entry::Instance) | None => {
                 let Some(template) = name.template() else { return };
                 match self.index.resolve(&template).ok().and_then(|id| self.index.units.get(&id)) {
-                    Some(Entry::File(path)) => return self.file(name, &path.clone()),
-                    Some(Entry::Bad { path, why }) => failed(path, why.clone()),
-                    Some(Entry::Mask(path)) => {
-                        let mut unit = failed(path, String::new());
-                        unit.load = LoadState::Masked;
-                        unit
-                    }
+                    Some(Entry::File(path)) => return self.file(name, path),
+                    Some(Entry::Bad { path, why }) => failed(name, path, why),
+                    Some(Entry::Mask(path)) => masked(name, path),
                     _ => return,
                 }
             }
@@ -165,20 +153,12 @@ impl<'a> Pass<'a> {
     }
 
     /// Reads a unit's files, asks the gate and parses.
-    fn file(&mut self, name: &UnitName, path: &Path) {
+    fn file(&mut self, name: &UnitName, path: &Arc<Path>) {
         if self.units.contains_key(name) {
             return;
         }
         let aliases = self.aliases.get(name).cloned().unwrap_or_default();
-        let (mut unit, timer) = match ReadFiles::read(name, path, &aliases, self.config, self.index) {
-            Ok(read) => read.parse(name, self.config, self.gate),
-            Err(why) => {
-                let mut unit = Unit::not_found(name.clone());
-                unit.load = LoadState::Error(why);
-                unit.fragment = Some(path.to_owned());
-                (unit, None)
-            }
-        };
+        let (mut unit, timer) = self.read(name, path, &aliases);
         unit.aliases = aliases;
         unit.enabled = self.is_enabled(name, name, &unit);
         if let Some(mut timer) = timer {
@@ -189,13 +169,20 @@ impl<'a> Pass<'a> {
     }
 
     /// A template as a unit, which it is not: only to see whether it can be used and has `[Install]`.
-    pub(super) fn template(&self, name: &UnitName, path: &Path) -> Unit {
-        match ReadFiles::read(name, path, &[], self.config, self.index) {
-            Ok(read) => read.parse(name, self.config, self.gate).0,
+    pub(super) fn template(&self, name: &UnitName, path: &Arc<Path>) -> Unit {
+        self.read(name, path, &[]).0
+    }
+
+    /// What a unit's files say, and the timer that they bring.
+    fn read(&self, name: &UnitName, path: &Arc<Path>, aliases: &[UnitName]) -> (Unit, Option<Unit>) {
+        match ReadFiles::read(name, path, aliases, (self.config, self.index, &self.shelf)) {
+            Ok(Some(read)) => read.parse(name, self.config, self.gate),
+            Ok(None) => (masked(name, path), None),
             Err(why) => {
                 let mut unit = Unit::not_found(name.clone());
                 unit.load = LoadState::Error(why);
-                unit
+                unit.fragment = Some(Arc::clone(path));
+                (unit, None)
             }
         }
     }
@@ -203,7 +190,16 @@ impl<'a> Pass<'a> {
     /// Takes the timer that a service brings, unless there is a file for it: which of the two is meant is for the
     /// author to say.
     fn own_timer(&mut self, mut timer: Unit, service: &Unit) {
-        if let Some(Entry::File(path) | Entry::Bad { path, .. }) = self.index.units.get(&timer.name) {
+        let found = self.index.units.get(&timer.name);
+        if let Some(Entry::Mask(path)) = found {
+            timer.load = LoadState::Masked;
+            timer.fragment = Some(Arc::clone(path));
+        } else if let Some(Entry::File(path)) = found
+            && is_empty(path)
+        {
+            timer.load = LoadState::Masked;
+            timer.fragment = Some(Arc::clone(path));
+        } else if let Some(Entry::File(path) | Entry::Bad { path, .. }) = found {
             let why = format!(
                 "there are two definitions of {}: {} and the [Timer] of {}; keep one",
                 timer.name,
@@ -211,16 +207,13 @@ impl<'a> Pass<'a> {
                 service.name
             );
             timer.load = LoadState::Error(why);
-        } else if let Some(Entry::Mask(path)) = self.index.units.get(&timer.name) {
-            timer.load = LoadState::Masked;
-            timer.fragment = Some(path.clone());
         }
         let drop_ins = self.index.drop_ins.get(timer.name.as_str());
         if let Some((_, drop_in)) = drop_ins.and_then(|files| files.first()) {
             let (timer, service) = (&timer.name, &service.name);
             let message =
                 format!("is not used: {timer} comes from {service}; write [Timer] into {service}.d");
-            self.problems.push(Problem { path: drop_in.path.clone(), message });
+            self.problems.push(Problem { path: drop_in.path.to_path_buf(), message });
         }
         self.units.insert(timer.name.clone(), Arc::new(timer));
     }
@@ -258,7 +251,7 @@ impl<'a> Pass<'a> {
                 let message = format!(
                     "units name more than {MAX_INSTANCES} instances of templates; {name} and further ones are not made"
                 );
-                let path = unit.fragment.clone().unwrap_or_default();
+                let path = unit.fragment.as_deref().map(Path::to_path_buf).unwrap_or_default();
                 self.problems.push(Problem { path, message });
                 self.units.remove(&name);
                 return;
@@ -315,6 +308,22 @@ impl<'a> Pass<'a> {
             }
         }
     }
+}
+
+/// A unit whose file cannot be used.
+fn failed(name: &UnitName, path: &Arc<Path>, why: &str) -> Unit {
+    let mut unit = Unit::not_found(name.clone());
+    unit.load = LoadState::Error(format!("{}: {why}", path.display()));
+    unit.fragment = Some(Arc::clone(path));
+    unit
+}
+
+/// A unit that must not start.
+fn masked(name: &UnitName, path: &Arc<Path>) -> Unit {
+    let mut unit = Unit::not_found(name.clone());
+    unit.load = LoadState::Masked;
+    unit.fragment = Some(Arc::clone(path));
+    unit
 }
 
 /// The units that a unit can cause to start.

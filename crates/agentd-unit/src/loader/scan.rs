@@ -1,42 +1,62 @@
 //! Reading one tier's folder: what each name in it is.
 
 use std::collections::BTreeMap;
-use std::fs::Metadata;
-use std::path::{Path, PathBuf};
+use std::collections::btree_map::Entry as Slot;
+use std::fs::FileType;
+use std::path::Path;
+use std::sync::Arc;
 
 use super::index::{DropIn, DropInState, Entry, Index, Pull, TierFolder};
+use super::open::kind_of;
 use crate::name::{UnitName, UnitType};
 use crate::schema::SYSTEMD_TYPES;
 use crate::search_path::TierKind;
 
+/// The units of one folder, each with the file or link that its name was first met under.
+type Units = BTreeMap<UnitName, (Arc<Path>, Entry)>;
+
 /// Takes in everything that one tier has. What a higher tier has stays.
 pub(super) fn tier(index: &mut Index, folder: &TierFolder<'_>) {
-    let mut units: BTreeMap<UnitName, Vec<(PathBuf, Entry)>> = BTreeMap::new();
-    for path in sorted_entries(index, folder.path) {
-        let Some(file) = path.file_name() else { continue };
-        let Some(file) = file.to_str() else {
-            index.problem(&path, "is not used: its name is no UTF-8");
-            continue;
-        };
-        entry(index, folder, &path, file, &mut units);
+    let mut units = Units::new();
+    let mut several = BTreeMap::new();
+    for Found { file, kind } in sorted_entries(index, folder.path) {
+        if let Some((name, path, found)) = entry(index, folder, &file, kind) {
+            match units.entry(name) {
+                Slot::Vacant(slot) => {
+                    slot.insert((path, found));
+                }
+                Slot::Occupied(slot) => {
+                    let first = || vec![slot.get().0.display().to_string()];
+                    let files: &mut Vec<String> = several.entry(slot.key().clone()).or_insert_with(first);
+                    files.push(path.display().to_string());
+                }
+            }
+        }
     }
-    for (name, mut found) in units {
-        let entry = if found.len() > 1 {
-            let files: Vec<String> = found.iter().map(|(path, _)| path.display().to_string()).collect();
-            let why = format!(
-                "there are several files of this name in one folder: {}; keep one",
-                files.join(" and ")
-            );
-            Entry::Bad { path: found.remove(0).0, why }
-        } else {
-            found.remove(0).1
+    for (name, (path, found)) in units {
+        let found = match several.remove(&name) {
+            None => found,
+            Some(files) => {
+                let why = format!(
+                    "there are several files of this name in one folder: {}; keep one",
+                    files.join(" and ")
+                );
+                Entry::Bad { path, why }
+            }
         };
-        index.units.entry(name).or_insert(entry);
+        index.units.entry(name).or_insert(found);
     }
 }
 
-/// The folder's entries by name. An entry that cannot be read is told and hides none of the others.
-fn sorted_entries(index: &mut Index, folder: &Path) -> Vec<PathBuf> {
+/// One name in a folder and what it is the name of, as the folder itself tells: no file is looked at for it.
+struct Found {
+    file: String,
+    kind: FileType,
+}
+
+/// The folder's entries by name; hidden ones are nobody's business. One that cannot be read is told and hides none of
+/// the others.
+fn sorted_entries(index: &mut Index, folder: &Path) -> Vec<Found> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) => {
@@ -44,91 +64,111 @@ fn sorted_entries(index: &mut Index, folder: &Path) -> Vec<PathBuf> {
             return Vec::new();
         }
     };
-    let mut paths = Vec::new();
+    let mut all = Vec::new();
     for entry in entries {
-        match entry {
-            Ok(entry) => paths.push(entry.path()),
-            Err(error) => index.problem(folder, format!("an entry cannot be read: {error}")),
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                index.problem(folder, format!("an entry cannot be read: {error}"));
+                continue;
+            }
+        };
+        match (entry.file_name().into_string(), entry.file_type()) {
+            (Ok(file), _) if file.starts_with('.') => {}
+            (Ok(file), Ok(kind)) => all.push(Found { file, kind }),
+            (Ok(_), Err(error)) => index.problem(&entry.path(), format!("cannot be read: {error}")),
+            (Err(_), _) => index.problem(&entry.path(), "is not used: its name is no UTF-8"),
         }
     }
-    paths.sort();
-    paths
+    all.sort_unstable_by(|one, other| one.file.cmp(&other.file));
+    all
 }
 
+/// What a name in a tier stands for, if that is a unit; all else is taken in at once.
 fn entry(
     index: &mut Index,
     folder: &TierFolder<'_>,
-    path: &Path,
     file: &str,
-    units: &mut BTreeMap<UnitName, Vec<(PathBuf, Entry)>>,
-) {
-    if file.starts_with('.') {
-        return;
-    }
-    if let Some((stem, kind)) = file.rsplit_once('.') {
-        match kind {
-            "d" => return drop_in_folder(index, folder, path, stem),
-            "wants" => return pull_folder(index, folder, path, stem, Pull::Wants),
-            "requires" => return pull_folder(index, folder, path, stem, Pull::Requires),
-            "upholds" => return pull_folder(index, folder, path, stem, Pull::Upholds),
-            "enabled" | "disabled" if folder.kind == TierKind::Control => {
-                return marker(index, path, stem, kind == "enabled");
-            }
-            _ => {}
+    kind: FileType,
+) -> Option<(UnitName, Arc<Path>, Entry)> {
+    let path = folder.path.join(file);
+    let (stem, ending) = file.rsplit_once('.')?;
+    match ending {
+        "d" => drop_in_folder(index, folder, &path, stem),
+        "wants" => pull_folder(index, folder, &path, stem, Pull::Wants),
+        "requires" => pull_folder(index, folder, &path, stem, Pull::Requires),
+        "upholds" => pull_folder(index, folder, &path, stem, Pull::Upholds),
+        "enabled" | "disabled" if folder.kind == TierKind::Control => {
+            marker(index, &path, stem, ending == "enabled");
         }
-    }
-    let name = match unit_of_file(file) {
-        Some(Ok(name)) => name,
-        Some(Err(why)) => return index.problem(path, format!("is not used: {why}")),
-        None => {
-            let ending = file.rsplit('.').next().unwrap_or_default();
-            if SYSTEMD_TYPES.contains(&ending) {
-                index.problem(path, format!("is not used: agentd has no {ending} units"));
-            }
-            return;
+        "sig" => {
+            index.signatures.insert(path);
         }
-    };
-    let meta = match std::fs::symlink_metadata(path) {
-        Ok(meta) => meta,
-        Err(error) => return index.problem(path, format!("cannot be read: {error}")),
-    };
-    let entry = classify(index, folder, path, &name, &meta);
-    units.entry(name).or_default().push((path.to_owned(), entry));
+        _ => match unit_of_file(file) {
+            Some(Ok(name)) => {
+                let path: Arc<Path> = path.into();
+                let found = classify(index, folder, &path, &name, kind);
+                return Some((name, path, found));
+            }
+            Some(Err(why)) => index.problem(&path, format!("is not used: {why}")),
+            None if SYSTEMD_TYPES.contains(&ending) => {
+                index.problem(&path, format!("is not used: agentd has no {ending} units"));
+            }
+            None => {}
+        },
+    }
+    None
 }
 
 /// The unit that a file's name stands for, in TOML (`web.service.toml`) or in systemd's syntax (`web.service`);
 /// `None`: no unit file, and none of our business.
 fn unit_of_file(file: &str) -> Option<Result<UnitName, String>> {
-    let in_systemds = UnitType::ALL.iter().any(|unit_type| file.ends_with(&format!(".{unit_type}")));
-    let name = file.strip_suffix(".toml").or(in_systemds.then_some(file))?;
+    let name = match file.strip_suffix(".toml") {
+        Some(name) => name,
+        None => UnitType::of_name(file).map(|_| file)?,
+    };
     Some(UnitName::parse(name).map_err(|error| error.to_string()))
 }
 
-fn classify(index: &Index, folder: &TierFolder<'_>, path: &Path, name: &UnitName, meta: &Metadata) -> Entry {
-    let path = path.to_owned();
-    if meta.is_symlink() {
+fn classify(
+    index: &Index,
+    folder: &TierFolder<'_>,
+    path: &Arc<Path>,
+    name: &UnitName,
+    kind: FileType,
+) -> Entry {
+    let path = Arc::clone(path);
+    if kind.is_symlink() {
         return match link(index, folder, &path, name) {
             Ok(entry) => entry,
             Err(why) => Entry::Bad { path, why },
         };
     }
-    if meta.is_file() && meta.len() == 0 {
-        return Entry::Mask(path);
+    if !kind.is_file() {
+        return Entry::Bad { path, why: format!("is {}, not a file", kind_of(kind)) };
     }
     if folder.kind == TierKind::Control {
+        if is_empty(&path) {
+            return Entry::Mask(path);
+        }
         let why = "a control folder holds masks, markers and drop-ins, no units; move it to a units folder"
             .to_owned();
         return Entry::Bad { path, why };
     }
-    // A FIFO or a folder of a unit's name is found out when it is opened.
+    // Whether it is empty, and so a mask, shows when it is read.
     Entry::File(path)
 }
 
+/// Whether a file has nothing in it.
+pub(super) fn is_empty(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() == 0)
+}
+
 /// What a link under a unit's name means. It is read, not followed.
-fn link(index: &Index, folder: &TierFolder<'_>, path: &Path, name: &UnitName) -> Result<Entry, String> {
+fn link(index: &Index, folder: &TierFolder<'_>, path: &Arc<Path>, name: &UnitName) -> Result<Entry, String> {
     let target = std::fs::read_link(path).map_err(|error| format!("its link cannot be read: {error}"))?;
     if target == Path::new("/dev/null") {
-        return Ok(Entry::Mask(path.to_owned()));
+        return Ok(Entry::Mask(Arc::clone(path)));
     }
     if folder.kind == TierKind::Control {
         return Err("a control folder holds no links but those to /dev/null".to_owned());
@@ -146,16 +186,21 @@ fn link(index: &Index, folder: &TierFolder<'_>, path: &Path, name: &UnitName) ->
         _ => return Err(format!("links to {shown}, which is no unit file")),
     };
     if target_name == *name {
-        if real.join(file) == *path {
+        let file = real.join(file);
+        if file == **path {
             return Err("links to itself".to_owned());
         }
-        return Ok(Entry::File(real.join(file)));
+        let meta = std::fs::symlink_metadata(&file).map_err(|error| format!("links to {shown}: {error}"))?;
+        if !meta.is_file() {
+            return Err(format!("links to {shown}, which is {}, not a file", kind_of(meta.file_type())));
+        }
+        return Ok(Entry::File(file.into()));
     }
     alias(path, name, target_name)
 }
 
 /// Which names may be links to which.
-fn alias(path: &Path, name: &UnitName, target: UnitName) -> Result<Entry, String> {
+fn alias(path: &Arc<Path>, name: &UnitName, target: UnitName) -> Result<Entry, String> {
     if target.unit_type() != name.unit_type() {
         return Err(format!("links to {target}, a unit of another type"));
     }
@@ -175,7 +220,7 @@ fn alias(path: &Path, name: &UnitName, target: UnitName) -> Result<Entry, String
         }
         (Some(_), _) => return Err(format!("links to {target}, which is not its instance")),
     };
-    Ok(Entry::Alias { path: path.to_owned(), target })
+    Ok(Entry::Alias { path: Arc::clone(path), target })
 }
 
 fn marker(index: &mut Index, path: &Path, stem: &str, enabled: bool) {
@@ -224,40 +269,33 @@ fn drop_in_folder(index: &mut Index, folder: &TierFolder<'_>, path: &Path, stem:
         return;
     };
     if let Some(()) = usable(index, folder, path) {
-        for path in sorted_entries(index, path) {
-            drop_in(index, folder, &path, stem);
+        for found in sorted_entries(index, path) {
+            drop_in(index, folder, path, stem, &found);
         }
     } else {
         // What cannot be read may be what bounds the unit: the unit must not start without it.
         let why = format!("the drop-ins in {} cannot be used, see the problems of loading", path.display());
-        let bad = DropIn { path: path.to_owned(), kind: folder.kind, state: DropInState::Bad(why) };
+        let bad = DropIn { path: path.into(), kind: folder.kind, state: DropInState::Bad(why) };
         index.add_drop_in(stem, &format!("\u{0}{}", path.display()), bad);
     }
 }
 
-fn drop_in(index: &mut Index, folder: &TierFolder<'_>, path: &Path, stem: &str) {
-    let Some(file) = path.file_name().and_then(|file| file.to_str()) else {
-        return index.problem(path, "is not used: its name is no UTF-8");
-    };
-    if file.starts_with('.') {
-        return;
-    }
+fn drop_in(index: &mut Index, folder: &TierFolder<'_>, parent: &Path, stem: &str, found: &Found) {
+    let (file, kind) = (found.file.as_str(), found.kind);
     if !file.ends_with(".toml") && !file.ends_with(".conf") {
         return;
     }
-    let state = match std::fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_symlink() => match std::fs::read_link(path) {
-            Ok(target) if target == Path::new("/dev/null") => DropInState::Mask,
-            _ => {
-                DropInState::Bad("is a link; copy the file, or link to /dev/null to take it away".to_owned())
-            }
-        },
-        Ok(meta) if meta.is_file() && meta.len() == 0 => DropInState::Mask,
-        Ok(_) => DropInState::File,
-        Err(error) => DropInState::Bad(format!("cannot be read: {error}")),
+    let path = parent.join(file);
+    let state = if kind.is_file() {
+        DropInState::File
+    } else if !kind.is_symlink() {
+        DropInState::Bad(format!("is {}, not a file", kind_of(kind)))
+    } else if std::fs::read_link(&path).is_ok_and(|target| target == Path::new("/dev/null")) {
+        DropInState::Mask
+    } else {
+        DropInState::Bad("is a link; copy the file, or link to /dev/null to take it away".to_owned())
     };
-    let drop_in = DropIn { path: path.to_owned(), kind: folder.kind, state };
-    index.add_drop_in(stem, file, drop_in);
+    index.add_drop_in(stem, file, DropIn { path: path.into(), kind: folder.kind, state });
 }
 
 /// A folder of links. Only their names count: what they lead to is found by name.
@@ -272,18 +310,16 @@ fn pull_folder(index: &mut Index, folder: &TierFolder<'_>, path: &Path, stem: &s
     if usable(index, folder, path).is_none() {
         return;
     }
-    for path in sorted_entries(index, path) {
-        let file = path.file_name().and_then(|file| file.to_str());
-        match file.map(|file| (file, UnitName::parse(file.strip_suffix(".toml").unwrap_or(file)))) {
-            Some((file, _)) if file.starts_with('.') => {}
-            Some((_, Ok(name))) if !name.is_template() => {
+    for Found { file, .. } in sorted_entries(index, path) {
+        let path = path.join(&file);
+        match UnitName::parse(file.strip_suffix(".toml").unwrap_or(&file)) {
+            Ok(name) if !name.is_template() => {
                 let counts =
                     std::fs::read_link(&path).map_or(true, |target| target != Path::new("/dev/null"));
                 index.pulls.entry((owner.clone(), pull, name)).or_insert(counts);
             }
-            Some((_, Ok(name))) => index.problem(&path, format!("is not used: {name} is a template")),
-            Some((_, Err(error))) => index.problem(&path, format!("is not used: {error}")),
-            None => index.problem(&path, "is not used: its name is no UTF-8"),
+            Ok(name) => index.problem(&path, format!("is not used: {name} is a template")),
+            Err(error) => index.problem(&path, format!("is not used: {error}")),
         }
     }
 }

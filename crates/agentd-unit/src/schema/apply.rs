@@ -1,6 +1,5 @@
 //! Applying one value to its field. Every refusal carries the place of the part that is wrong.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use crate::assignment::{Raw, Value};
 use crate::diagnostic::quote;
 use crate::draft::Draft;
 use crate::name::{UnitName, UnitType};
+use crate::names::UnitNames;
 use crate::parse::ParseContext;
 use crate::specifier;
 use crate::toml_front::MAX_ERRORS;
@@ -358,7 +358,7 @@ enum Templates {
     Keep,
 }
 
-fn units(field: &mut BTreeSet<UnitName>, value: &Value, cx: &mut ApplyContext<'_>, templates: Templates) {
+fn units(field: &mut UnitNames, value: &Value, cx: &mut ApplyContext<'_>, templates: Templates) {
     if resets(value) {
         field.clear();
         return;

@@ -1,6 +1,5 @@
 //! The kinds of settings: what a value of each may be and which field it goes to.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use crate::assignment::Value;
 use crate::draft::Draft;
 use crate::exec::ExecKind;
 use crate::name::UnitName;
+use crate::names::UnitNames;
 use crate::sections::TimerTrigger;
 use crate::words::Words;
 
@@ -32,9 +32,9 @@ pub(crate) enum Slot {
     /// A whole number from 0 to 4294967295.
     Count(Field<u32>),
     /// Names of units.
-    Units(Field<BTreeSet<UnitName>>),
+    Units(Field<UnitNames>),
     /// Names of units or templates.
-    Names(Field<BTreeSet<UnitName>>),
+    Names(Field<UnitNames>),
     /// The name of one unit.
     UnitName(Field<Option<UnitName>>),
     /// The name of a slice.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Preserve;
 use crate::exec::ExecCommand;
-use crate::name::UnitName;
+use crate::names::UnitNames;
 use crate::signal::Signal;
 use crate::words::Words;
 
@@ -56,7 +56,7 @@ pub struct Life {
     /// `WatchdogSignal`: what a missed watchdog sends; `None`: SIGABRT.
     pub watchdog_signal: Option<Signal>,
     /// `Sockets`: the sockets whose descriptors it gets, besides the one of its name.
-    pub sockets: BTreeSet<UnitName>,
+    pub sockets: UnitNames,
 }
 
 impl Default for Life {

@@ -100,7 +100,7 @@ pub fn output(world: &mut World, definition: &Unit, run: InvocationId) -> Result
     let unit = &definition.name;
     let how = definition.as_service().map(|body| &body.service.execution);
     let nowhere = Output { fd: None, logged: false, journal_stream: None };
-    if !how.is_none_or(streams::uses_log) {
+    if !how.is_none_or(|how| streams::uses_log(how)) {
         return Ok(nowhere);
     }
     let level_max = level_max(definition);

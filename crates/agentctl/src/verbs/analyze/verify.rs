@@ -104,7 +104,7 @@ impl Check {
         let mut files = Vec::new();
         for path in unit.fragment.iter().chain(&unit.drop_ins) {
             match read_file(path, &self.loader.config().trusted) {
-                Ok(bytes) => files.push((path.clone(), bytes)),
+                Ok(bytes) => files.push((path.to_path_buf(), bytes)),
                 Err(error) => self.whole(&unit.name, error.one_line()),
             }
         }
