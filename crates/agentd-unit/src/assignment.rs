@@ -1,47 +1,53 @@
 //! What a front end makes of a file: its sections and, in order, what is assigned to which key.
 //!
+//! Names and values are parts of the file's text where they stand there as they are.
+//!
 //! Nothing here knows a syntax; both front ends yield the same. Merging a unit's files is applying their assignments
 //! one after the other: lists append and an empty list resets, tables merge and an empty table resets, anything
 //! else replaces. In systemd's syntax every value is text, and an empty one resets whatever it is.
 
+use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
-
-use crate::source::SourceFile;
 
 /// A value as written, with its place.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Value {
+pub(crate) struct Value<'a> {
     /// What was written.
-    pub raw: Raw,
+    pub raw: Raw<'a>,
     /// Where, in bytes of the file.
     pub span: Range<usize>,
     /// For a value in systemd's syntax, whose quotes and escapes are not resolved yet: where its text stands.
     pub line: Option<Pieces>,
 }
 
-/// Where a text that was joined from several lines stands in its file: for the beginning of each piece its byte in the
-/// text and its byte in the file, in order.
+/// Where a text that was joined from several lines stands in its file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Pieces(pub Vec<(usize, usize)>);
+pub(crate) struct Pieces {
+    /// The byte in the file at which the first piece begins.
+    pub first: usize,
+    /// For the beginning of each further piece its byte in the text and its byte in the file, in order.
+    pub later: Vec<(usize, usize)>,
+}
 
 impl Pieces {
     /// The place in the file of a byte of the text.
     #[must_use]
     pub(crate) fn at(&self, offset: usize) -> usize {
-        let behind = self.0.partition_point(|(start, _)| *start <= offset);
-        match behind.checked_sub(1).and_then(|index| self.0.get(index)) {
+        let behind = self.later.partition_point(|(start, _)| *start <= offset);
+        match behind.checked_sub(1).and_then(|index| self.later.get(index)) {
             Some((start, place)) => place + (offset - start),
-            None => offset,
+            None => self.first + offset,
         }
     }
 
     /// The byte of the text that stands at a byte of the file, counted from the beginning of its piece.
     #[must_use]
     pub(crate) fn offset_of(&self, place: usize) -> Option<usize> {
-        let behind = self.0.partition_point(|(_, start)| *start <= place);
-        let (offset, start) = self.0.get(behind.checked_sub(1)?)?;
-        Some(offset + (place - start))
+        let behind = self.later.partition_point(|(_, start)| *start <= place);
+        match behind.checked_sub(1).and_then(|index| self.later.get(index)) {
+            Some((offset, start)) => Some(offset + (place - start)),
+            None => place.checked_sub(self.first),
+        }
     }
 
     /// The place in the file of a part of the text.
@@ -56,15 +62,15 @@ impl Pieces {
     /// The pieces of a part of the text, counted from its beginning.
     #[must_use]
     pub(crate) fn part(&self, part: &Range<usize>) -> Self {
-        let first = (0, self.at(part.start));
-        let later = self.0.iter().filter(|(start, _)| part.start < *start && *start < part.end);
-        Self(std::iter::once(first).chain(later.map(|(start, place)| (start - part.start, *place))).collect())
+        let later = self.later.iter().filter(|(start, _)| part.start < *start && *start < part.end);
+        let later = later.map(|(start, place)| (start - part.start, *place)).collect();
+        Self { first: self.at(part.start), later }
     }
 }
 
 /// The shapes a value can have.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Raw {
+pub(crate) enum Raw<'a> {
     /// `true` or `false`.
     Bool(bool),
     /// A whole number.
@@ -72,16 +78,16 @@ pub(crate) enum Raw {
     /// A number with a fraction, as written.
     Float(String),
     /// A string: in TOML with its escapes resolved, in systemd's syntax as it stands behind the `=`.
-    Text(String),
+    Text(Cow<'a, str>),
     /// A date or a time, as written.
     Date(String),
     /// A list.
-    List(Vec<Value>),
+    List(Vec<Value<'a>>),
     /// A table, in the order of the file.
-    Table(Vec<(Name, Value)>),
+    Table(Vec<(Name<'a>, Value<'a>)>),
 }
 
-impl Value {
+impl Value<'_> {
     /// The shape, with its article, for messages.
     #[must_use]
     pub(crate) const fn shape(&self) -> &'static str {
@@ -111,31 +117,29 @@ impl Value {
 
 /// A section's or key's name with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Name {
+pub(crate) struct Name<'a> {
     /// The name.
-    pub text: String,
+    pub text: Cow<'a, str>,
     /// Where it stands.
     pub span: Range<usize>,
 }
 
 /// One key set to one value by one file.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Assignment {
-    /// The section's name, as written.
-    pub section: String,
+pub(crate) struct Assignment<'a> {
+    /// The section: its place among those of the file.
+    pub section: usize,
     /// The key's name and place.
-    pub key: Name,
+    pub key: Name<'a>,
     /// The value.
-    pub value: Value,
-    /// The file.
-    pub source: Arc<SourceFile>,
+    pub value: Value<'a>,
 }
 
 /// All that one file says.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Assignments {
-    /// Its sections, also those without a key.
-    pub sections: Vec<Name>,
+pub(crate) struct Assignments<'a> {
+    /// Its sections, also those without a key; each once.
+    pub sections: Vec<Name<'a>>,
     /// What it assigns, in the order of the file.
-    pub assignments: Vec<Assignment>,
+    pub assignments: Vec<Assignment<'a>>,
 }

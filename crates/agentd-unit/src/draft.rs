@@ -1,6 +1,6 @@
 //! A unit's sections while its files are applied to them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -45,14 +45,14 @@ pub(crate) struct Draft {
     pub slice: SliceSection,
     /// `AmbientCapabilities` so far; `None`: never set.
     pub ambient: Option<CapabilityMask>,
-    sections: HashMap<Section, Place>,
-    keys: HashMap<(Section, &'static str), Place>,
+    sections: [Option<Place>; Section::ALL.len()],
+    keys: BTreeMap<(Section, &'static str), Place>,
 }
 
 impl Draft {
     /// Notes that a file has a section.
     pub(crate) fn saw_section(&mut self, section: Section, place: Place) {
-        self.sections.entry(section).or_insert(place);
+        self.sections[section as usize].get_or_insert(place);
     }
 
     /// Notes where a key was set.
@@ -68,7 +68,7 @@ impl Draft {
     /// Where a section stands first, if any file has it.
     #[must_use]
     pub(crate) fn section(&self, section: Section) -> Option<&Place> {
-        self.sections.get(&section)
+        self.sections[section as usize].as_ref()
     }
 
     /// Where a key was set last, if it was.

@@ -4,7 +4,8 @@
 //! between the two are left out, an empty line ends it, and so does the end of the file. A line may be as long as the
 //! file.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,37 +19,43 @@ const BLANK: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// One thing that stands in a file, in the order of the file.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Item {
+pub(crate) enum Item<'a> {
     /// An empty line.
     Blank,
     /// A comment: its text without the line's end.
     Comment(Range<usize>),
     /// `[NAME]`.
-    Section(Name),
+    Section(Name<'a>),
     /// `KEY=VALUE`, below the section named last.
     Assignment {
         /// The section it belongs to; `None`: the header above it was broken.
-        section: Option<String>,
+        section: Option<Cow<'a, str>>,
         /// The key.
-        key: Name,
+        key: Name<'a>,
         /// The value.
-        value: Value,
+        value: Value<'a>,
     },
 }
 
 /// Reads a file. What could be read is returned also where there are errors, so that all are found in one pass.
 #[must_use]
-pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments, Vec<Diagnostic>) {
+pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments<'_>, Vec<Diagnostic>) {
     let (items, problems) = items(source);
     let mut found = Assignments::default();
-    let mut seen = HashSet::new();
+    let mut places = BTreeMap::new();
+    let mut current = 0;
     for item in items {
         match item {
-            Item::Section(name) if seen.insert(name.text.clone()) => found.sections.push(name),
-            Item::Assignment { section: Some(section), key, value } => {
-                found.assignments.push(Assignment { section, key, value, source: Arc::clone(source) });
+            Item::Section(name) => {
+                current = *places.entry(name.text.clone()).or_insert_with(|| {
+                    found.sections.push(name);
+                    found.sections.len() - 1
+                });
             }
-            Item::Section(_) | Item::Assignment { .. } | Item::Blank | Item::Comment(_) => {}
+            Item::Assignment { section: Some(_), key, value } => {
+                found.assignments.push(Assignment { section: current, key, value });
+            }
+            Item::Assignment { .. } | Item::Blank | Item::Comment(_) => {}
         }
     }
     (found, problems)
@@ -56,9 +63,9 @@ pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments, Vec<Diagnostic>) {
 
 /// Reads a file into all that stands in it, comments too.
 #[must_use]
-pub(crate) fn items(source: &Arc<SourceFile>) -> (Vec<Item>, Vec<Diagnostic>) {
+pub(crate) fn items(source: &Arc<SourceFile>) -> (Vec<Item<'_>>, Vec<Diagnostic>) {
     let mut reader = Reader { source, items: Vec::new(), problems: Vec::new(), section: Where::Nowhere };
-    let mut pending: Option<Logical> = None;
+    let mut pending: Option<Logical<'_>> = None;
     let mut start = 0;
     for physical in source.text().split_inclusive('\n') {
         let mut line = start..start + physical.len();
@@ -75,13 +82,21 @@ pub(crate) fn items(source: &Arc<SourceFile>) -> (Vec<Item>, Vec<Diagnostic>) {
             reader.items.push(Item::Comment(line.end - trimmed.len()..line.end));
             continue;
         }
-        let mut logical = pending.take().unwrap_or_default();
-        logical.pieces.0.push((logical.text.len(), line.start));
-        logical.text.push_str(text);
+        let mut logical = match pending.take() {
+            None => {
+                Logical { text: Cow::Borrowed(text), pieces: Pieces { first: line.start, later: Vec::new() } }
+            }
+            Some(mut logical) => {
+                logical.pieces.later.push((logical.text.len(), line.start));
+                logical.text.to_mut().push_str(text);
+                logical
+            }
+        };
         let backslashes = text.len() - text.trim_end_matches('\\').len();
         if backslashes % 2 == 1 {
-            logical.text.pop();
-            logical.text.push(' ');
+            let joined = logical.text.to_mut();
+            joined.pop();
+            joined.push(' ');
             pending = Some(logical);
             continue;
         }
@@ -94,32 +109,42 @@ pub(crate) fn items(source: &Arc<SourceFile>) -> (Vec<Item>, Vec<Diagnostic>) {
 }
 
 /// A line with those that its backslashes join to it.
-#[derive(Debug, Default)]
-struct Logical {
-    text: String,
+#[derive(Debug)]
+struct Logical<'a> {
+    text: Cow<'a, str>,
     pieces: Pieces,
 }
 
+impl<'a> Logical<'a> {
+    /// A part of the text: of the file's, where the line is one of the file's.
+    fn part(&self, part: Range<usize>) -> Cow<'a, str> {
+        match &self.text {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[part]),
+            Cow::Owned(text) => Cow::Owned(text[part].to_owned()),
+        }
+    }
+}
+
 /// Below which header a line stands.
-enum Where {
+enum Where<'a> {
     /// Above the first.
     Nowhere,
     /// Below one that is broken: what stands there is not told once more.
     Broken,
     /// Below this one.
-    In(String),
+    In(Cow<'a, str>),
 }
 
 struct Reader<'a> {
     source: &'a Arc<SourceFile>,
-    items: Vec<Item>,
+    items: Vec<Item<'a>>,
     problems: Vec<Diagnostic>,
-    section: Where,
+    section: Where<'a>,
 }
 
-impl Reader<'_> {
-    fn line(&mut self, logical: &Logical) {
-        let text = logical.text.as_str();
+impl<'a> Reader<'a> {
+    fn line(&mut self, logical: &Logical<'a>) {
+        let text = &*logical.text;
         let begin = text.len() - text.trim_start_matches(BLANK).len();
         let content = text.trim_matches(BLANK);
         let whole = begin..begin + content.len();
@@ -130,16 +155,13 @@ impl Reader<'_> {
             return;
         }
         if content.starts_with('[') {
-            return self.header(content, logical.pieces.range(&whole));
+            return self.header(logical, whole);
         }
         let Some((before, after)) = content.split_once('=') else {
             return self.no_equal_sign(content, logical.pieces.range(&whole));
         };
-        let key = before.trim_end_matches(BLANK);
-        let key = Name {
-            text: key.to_owned(),
-            span: logical.pieces.range(&(whole.start..whole.start + key.len())),
-        };
+        let key = whole.start..whole.start + before.trim_end_matches(BLANK).len();
+        let key = Name { span: logical.pieces.range(&key), text: logical.part(key) };
         if key.text.is_empty() {
             let help = "write KEY=VALUE".to_owned();
             return self.refuse(key.span, "there is no key before the '='".to_owned(), help);
@@ -149,12 +171,12 @@ impl Reader<'_> {
         let section = match &self.section {
             Where::In(section) => Some(section.clone()),
             Where::Broken => None,
-            Where::Nowhere => return self.outside(key),
+            Where::Nowhere => return self.outside(&key),
         };
         let value = Value {
-            raw: Raw::Text(text[value.clone()].to_owned()),
             span: logical.pieces.range(&value),
             line: Some(logical.pieces.part(&value)),
+            raw: Raw::Text(logical.part(value)),
         };
         self.items.push(Item::Assignment { section, key, value });
     }
@@ -169,17 +191,19 @@ impl Reader<'_> {
         self.refuse(place, format!("there is no '=' in {}", quote(content)), help);
     }
 
-    fn outside(&mut self, key: Name) {
+    fn outside(&mut self, key: &Name<'_>) {
         let home = crate::schema::home_of(&key.text);
         let help = home.map_or("write it below a section such as [Unit]".to_owned(), |home| {
             format!("it belongs to [{home}]")
         });
-        self.refuse(key.span, format!("{} stands outside of any section", quote(&key.text)), help);
+        self.refuse(key.span.clone(), format!("{} stands outside of any section", quote(&key.text)), help);
     }
 
     /// Whether there is nothing in the line that no value can hold and no editor shows.
-    fn characters_are_fine(&mut self, logical: &Logical, whole: &Range<usize>) -> bool {
-        let wrong = logical.text[whole.clone()].find(['\0', '\r']).map(|at| whole.start + at);
+    fn characters_are_fine(&mut self, logical: &Logical<'_>, whole: &Range<usize>) -> bool {
+        let wrong =
+            logical.text.as_bytes()[whole.clone()].iter().position(|byte| matches!(byte, b'\0' | b'\r'));
+        let wrong = wrong.map(|at| whole.start + at);
         if let Some(at) = wrong {
             let (what, help) = if logical.text[at..].starts_with('\0') {
                 ("NUL character", "no setting can hold one")
@@ -190,8 +214,11 @@ impl Reader<'_> {
             self.refuse(logical.pieces.range(&(at..at + 1)), message, help.to_owned());
             return false;
         }
-        let place = logical.pieces.range(whole);
         let broken = self.source.broken();
+        if broken.is_empty() {
+            return true;
+        }
+        let place = logical.pieces.range(whole);
         let first = broken.partition_point(|at| *at < place.start);
         let near = broken[first..].iter().take_while(|at| **at < place.end);
         // Comments between the joined lines may hold what they like.
@@ -211,7 +238,8 @@ impl Reader<'_> {
         }
     }
 
-    fn header(&mut self, content: &str, place: Range<usize>) {
+    fn header(&mut self, logical: &Logical<'a>, whole: Range<usize>) {
+        let (content, place) = (&logical.text[whole.clone()], logical.pieces.range(&whole));
         self.section = Where::Broken;
         let help = "write it as [Section], on a line of its own".to_owned();
         let Some(name) = content[1..].strip_suffix(']') else {
@@ -225,9 +253,10 @@ impl Reader<'_> {
         if name.is_empty() || name.contains(|c: char| c.is_control() || "[]\"'\\".contains(c)) {
             return self.refuse(place, format!("{} is no name of a section", quote(name)), help);
         }
-        self.section = Where::In(name.to_owned());
+        let name = logical.part(whole.start + 1..whole.end - 1);
+        self.section = Where::In(name.clone());
         let span = place.start + 1..place.end - 1;
-        self.items.push(Item::Section(Name { text: name.to_owned(), span }));
+        self.items.push(Item::Section(Name { text: name, span }));
     }
 
     fn refuse(&mut self, span: Range<usize>, message: String, help: String) {

@@ -76,8 +76,9 @@ impl ManagerSettings {
             let help = "the manager's settings stand in [Manager]".to_owned();
             diagnostics.push(Diagnostic::error(source, section.span.clone(), message).with_help(help));
         }
+        let is_ours = |section: usize| read.sections.get(section).is_some_and(|name| name.text == SECTION);
         for assignment in
-            read.assignments.iter().filter(|a| a.section == SECTION && !a.key.text.starts_with("X-"))
+            read.assignments.iter().filter(|a| is_ours(a.section) && !a.key.text.starts_with("X-"))
         {
             if let Err(diagnostic) = settings.take(source, assignment) {
                 diagnostics.push(diagnostic);
@@ -86,7 +87,7 @@ impl ManagerSettings {
         (settings, diagnostics)
     }
 
-    fn take(&mut self, source: &Arc<SourceFile>, assignment: &Assignment) -> Result<(), Diagnostic> {
+    fn take(&mut self, source: &Arc<SourceFile>, assignment: &Assignment<'_>) -> Result<(), Diagnostic> {
         let key = &assignment.key;
         let Some(known) = KEYS.iter().find(|known| known.name == key.text) else {
             let names: Vec<&str> = KEYS.iter().map(|known| known.name).collect();
@@ -95,7 +96,7 @@ impl ManagerSettings {
             return Err(Diagnostic::error(source, key.span.clone(), message).with_help(help));
         };
         match &assignment.value.raw {
-            Raw::Text(text) => *(known.slot)(self) = Some(text.clone()),
+            Raw::Text(text) => *(known.slot)(self) = Some(text.to_string()),
             Raw::Integer(number) => *(known.slot)(self) = Some(number.to_string()),
             _ => {
                 let message =

@@ -1,7 +1,7 @@
 //! From the texts of a unit's files to the unit: pure, and all findings in one pass.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::mem::take;
 use std::sync::Arc;
 
 use crate::assignment::{Assignment, Assignments, Name, Raw, Value};
@@ -9,6 +9,7 @@ use crate::check;
 use crate::diagnostic::{Diagnostic, Severity, nearest, quote};
 use crate::digest::digest;
 use crate::draft::{Draft, Place};
+use crate::exec::ExecKind;
 use crate::ini_front;
 use crate::name::{UnitName, UnitType};
 use crate::schema::{self, ApplyContext, Section, Setting, Slot};
@@ -97,23 +98,22 @@ impl Reader<'_> {
         }
     }
 
-    fn file(&mut self, file: &Arc<SourceFile>, found: &Assignments) {
-        let sections: HashMap<&str, Option<Section>> =
-            found.sections.iter().map(|name| (name.text.as_str(), self.section(file, name))).collect();
+    fn file(&mut self, file: &Arc<SourceFile>, found: &Assignments<'_>) {
+        let sections: Vec<Option<Section>> =
+            found.sections.iter().map(|name| self.section(file, name)).collect();
         for assignment in &found.assignments {
-            let section = sections.get(assignment.section.as_str()).copied().flatten();
-            if let Some(section) = section
-                && let Some((section, setting)) = self.setting(section, assignment)
+            if let Some(section) = sections.get(assignment.section).copied().flatten()
+                && let Some((section, setting)) = self.setting(file, section, assignment)
             {
-                self.apply(section, setting, assignment);
+                self.apply(file, section, setting, assignment);
             }
         }
     }
 
     /// The section of this name, if the unit may have it; `X-` sections are for other programs. Files in systemd's
     /// syntax are often written by others: what is not known there is left out with a warning, as systemd does.
-    fn section(&mut self, file: &Arc<SourceFile>, name: &Name) -> Option<Section> {
-        let text = name.text.as_str();
+    fn section(&mut self, file: &Arc<SourceFile>, name: &Name<'_>) -> Option<Section> {
+        let text = &*name.text;
         if text.starts_with("X-") {
             return None;
         }
@@ -156,14 +156,19 @@ impl Reader<'_> {
     }
 
     /// The key of this name, under its present name and section; one that there is not is told with what was meant.
-    fn setting(&mut self, section: Section, assignment: &Assignment) -> Option<(Section, &'static Setting)> {
-        let key = assignment.key.text.as_str();
+    fn setting(
+        &mut self,
+        source: &Arc<SourceFile>,
+        section: Section,
+        assignment: &Assignment<'_>,
+    ) -> Option<(Section, &'static Setting)> {
+        let key = &*assignment.key.text;
         if key.starts_with("X-") {
             return None;
         }
-        let source = &assignment.source;
         let foreign = source.syntax() == Syntax::Systemd;
-        let (home, name) = schema::renamed(section, key).filter(|_| foreign).unwrap_or((section, key));
+        let old = if foreign { schema::renamed(section, key) } else { None };
+        let (home, name) = old.unwrap_or((section, key));
         let finding = match home.setting(name) {
             Some(setting) if source.origin() == Origin::Control && !setting.limit => {
                 let message = format!(
@@ -185,26 +190,31 @@ impl Reader<'_> {
         None
     }
 
-    fn apply(&mut self, section: Section, setting: &'static Setting, assignment: &Assignment) {
-        let source = &assignment.source;
-        let value = self.supported(section, setting, assignment);
+    fn apply(
+        &mut self,
+        source: &Arc<SourceFile>,
+        section: Section,
+        setting: &'static Setting,
+        assignment: &Assignment<'_>,
+    ) {
+        let value = self.supported(source, section, setting, assignment);
         let mut cx = ApplyContext::new(self.name, self.context, &value);
         schema::apply(setting, &value, &mut self.draft, &mut cx);
-        let key = format!("[{}] {}", section.as_str(), setting.key);
+        let key = || format!("[{}] {}", section.as_str(), setting.key);
         let ApplyContext { refused, warned, reset, .. } = cx;
         let is_wrong = !refused.is_empty();
         for (span, refused) in refused {
-            let message = format!("{key}: {}", refused.why);
+            let message = format!("{}: {}", key(), refused.why);
             self.tell(Diagnostic::error(source, span, message).with_help(refused.help));
         }
         for (span, warned) in warned {
-            let message = format!("{key}: {}", warned.why);
+            let message = format!("{}: {}", key(), warned.why);
             self.tell(Diagnostic::warning(source, span, message).with_help(warned.help));
         }
         // Of a unit that cannot start at all it is said once, and a wrong value has none anyway.
         let is_quiet = reset || is_wrong || !self.name.unit_type().can_start();
         if let Some(later) = setting.later.filter(|_| !is_quiet) {
-            let message = format!("{key}: is checked but has no effect yet: {later}");
+            let message = format!("{}: is checked but has no effect yet: {later}", key());
             self.tell(Diagnostic::warning(source, assignment.key.span.clone(), message));
         }
         if reset {
@@ -216,24 +226,25 @@ impl Reader<'_> {
     }
 
     /// The value; in systemd's syntax a word that only systemd has is taken as the nearest one, with a warning.
-    fn supported<'v>(
+    fn supported<'v, 'a>(
         &mut self,
+        source: &Arc<SourceFile>,
         section: Section,
         setting: &Setting,
-        assignment: &'v Assignment,
-    ) -> Cow<'v, Value> {
+        assignment: &'v Assignment<'a>,
+    ) -> Cow<'v, Value<'a>> {
         let value = &assignment.value;
-        let Raw::Text(text) = &value.raw else { return Cow::Borrowed(value) };
-        let has = matches!(setting.slot, Slot::Choice(words, _) if words().contains(&text.as_str()));
-        let found = schema::substitute(section, setting.key, text).filter(|_| value.is_line() && !has);
+        let (Raw::Text(text), true) = (&value.raw, value.is_line()) else { return Cow::Borrowed(value) };
+        let has = || matches!(setting.slot, Slot::Choice(words, _) if words().contains(&&**text));
+        let found = schema::substitute(section, setting.key, text).filter(|_| !has());
         let Some((word, why)) = found else { return Cow::Borrowed(value) };
         let message = format!(
             "[{}] {}: '{text}' is not supported and taken as {word}: {why}",
             section.as_str(),
             setting.key
         );
-        self.tell(Diagnostic::warning(&assignment.source, value.span.clone(), message));
-        Cow::Owned(Value { raw: Raw::Text(word.to_owned()), ..value.clone() })
+        self.tell(Diagnostic::warning(source, value.span.clone(), message));
+        Cow::Owned(Value { raw: Raw::Text(Cow::Borrowed(word)), ..value.clone() })
     }
 
     /// Whether so much unknown was found in a file of this syntax that no more of it is told.
@@ -281,15 +292,14 @@ pub(crate) fn missing(section: Section, home: Section, name: &str, key: &str) ->
 }
 
 fn assemble(name: &UnitName, files: &[Arc<SourceFile>], draft: &mut Draft) -> Unit {
-    let draft_taken = draft.clone();
     let mut unit = Unit::not_found(name.clone());
     unit.fragment = files.first().map(|file| Arc::clone(file.shared_path()));
     unit.drop_ins = files.iter().skip(1).map(|file| Arc::clone(file.shared_path())).collect();
     unit.sources = files.to_vec();
     let texts = files.iter().map(|file| file.text().as_bytes());
     unit.digest = digest(std::iter::once(name.as_str().as_bytes()).chain(texts));
-    unit.unit = draft_taken.unit;
-    unit.install = draft_taken.install;
+    unit.unit = take(&mut draft.unit);
+    unit.install = take(&mut draft.install);
     unit.install.present = draft.section(Section::Install).is_some();
     // A unit in systemd's syntax follows systemd: no implied order, and links enable it.
     let foreign = files.first().is_some_and(|file| file.syntax() == Syntax::Systemd);
@@ -298,15 +308,22 @@ fn assemble(name: &UnitName, files: &[Arc<SourceFile>], draft: &mut Draft) -> Un
     unit.enabled = unit.install.present && by_itself && !name.is_template();
     unit.body = match name.unit_type() {
         UnitType::Service => {
-            let agent = draft.section(Section::Agent).map(|_| draft_taken.agent);
-            let snapshot = draft.section(Section::Snapshot).map(|_| draft_taken.snapshot);
-            let rollout = draft.section(Section::Rollout).map(|_| draft_taken.rollout);
-            Body::Service(Box::new(ServiceBody { service: draft_taken.service, agent, snapshot, rollout }))
+            // Lists grow in steps; what is loaded stays as it is.
+            ExecKind::ALL.into_iter().for_each(|kind| draft.service.shrink_commands(kind));
+            let has = |section| draft.section(section).is_some();
+            let (agent, snapshot, rollout) =
+                (has(Section::Agent), has(Section::Snapshot), has(Section::Rollout));
+            Body::Service(Box::new(ServiceBody {
+                agent: agent.then(|| Box::new(take(&mut draft.agent))),
+                snapshot: snapshot.then(|| Box::new(take(&mut draft.snapshot))),
+                rollout: rollout.then(|| Box::new(take(&mut draft.rollout))),
+                service: take(&mut draft.service),
+            }))
         }
-        UnitType::Timer => Body::Timer(Box::new(draft_taken.timer)),
-        UnitType::Slice => Body::Slice(Box::new(draft_taken.slice)),
-        UnitType::Socket => Body::Socket(Box::new(draft_taken.socket)),
-        UnitType::Path => Body::Path(Box::new(draft_taken.path)),
+        UnitType::Timer => Body::Timer(Box::new(take(&mut draft.timer))),
+        UnitType::Slice => Body::Slice(Box::new(take(&mut draft.slice))),
+        UnitType::Socket => Body::Socket(Box::new(take(&mut draft.socket))),
+        UnitType::Path => Body::Path(Box::new(take(&mut draft.path))),
         UnitType::Target => Body::Target,
     };
     unit
@@ -328,9 +345,9 @@ fn own_timer(service: &mut Unit, draft: &Draft) -> Option<Unit> {
     timer.drop_ins.clone_from(&service.drop_ins);
     timer.sources.clone_from(&service.sources);
     timer.unit.description = Some(format!("Timer of {}", service.description()));
-    timer.install = std::mem::take(&mut service.install);
+    timer.install = take(&mut service.install);
     timer.install.alias.clear();
-    timer.enabled = std::mem::take(&mut service.enabled);
+    timer.enabled = take(&mut service.enabled);
     timer.body = Body::Timer(Box::new(draft.timer.clone()));
     if let Body::Timer(body) = &mut timer.body {
         body.unit.get_or_insert_with(|| service.name.clone());

@@ -411,6 +411,13 @@ impl ServiceSection {
         }
     }
 
+    /// Gives back the room that a list of commands does not need, unless it is one of nothing.
+    pub(crate) fn shrink_commands(&mut self, kind: ExecKind) {
+        if !self.commands(kind).is_empty() {
+            self.commands_mut(kind).shrink_to_fit();
+        }
+    }
+
     /// The commands of one list, to change them.
     pub fn commands_mut(&mut self, kind: ExecKind) -> &mut Vec<ExecCommand> {
         match kind {

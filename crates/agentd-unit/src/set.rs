@@ -29,6 +29,17 @@ impl UnitSet {
         self.units.insert(unit.name.clone(), unit);
     }
 
+    /// A set of units by their ids, with their aliases.
+    pub(crate) fn of(units: BTreeMap<UnitName, Arc<Unit>>) -> Self {
+        let mut aliases = BTreeMap::new();
+        for unit in units.values() {
+            for alias in &unit.aliases {
+                aliases.entry(alias.clone()).or_insert_with(|| unit.name.clone());
+            }
+        }
+        Self { units, aliases }
+    }
+
     /// The unit of this id or alias.
     #[must_use]
     pub fn get(&self, name: &UnitName) -> Option<&Arc<Unit>> {

@@ -68,7 +68,7 @@ fn strict(unit: &UnitName, context: &ParseContext<'_>, draft: &mut Draft) {
     for (key, text) in KEYS {
         let own = draft.key(Section::Service, key).is_some() || key == "DynamicUser" && has_user;
         let Some(setting) = Section::Service.setting(key).filter(|_| !own) else { continue };
-        let raw = if text.is_empty() { Raw::List(Vec::new()) } else { Raw::Text(text.to_owned()) };
+        let raw = if text.is_empty() { Raw::List(Vec::new()) } else { Raw::Text(text.into()) };
         let value = Value { raw, span: 0..0, line: None };
         let mut cx = ApplyContext::new(unit, context, &value);
         schema::apply(setting, &value, draft, &mut cx);

@@ -9,13 +9,22 @@ use toml::de::{DeTable, DeValue};
 use crate::assignment::{Assignment, Assignments, Name, Raw, Value};
 use crate::diagnostic::{Diagnostic, quote};
 use crate::source::SourceFile;
+use crate::toml_fast;
 
 /// So many errors of one file are told; whoever mends these sees the others next.
 pub(crate) const MAX_ERRORS: usize = 100;
 
 /// Reads a file. What could be read is returned also where there are errors, so that all are found in one pass.
 #[must_use]
-pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments, Vec<Diagnostic>) {
+pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments<'_>, Vec<Diagnostic>) {
+    if let Some(found) = toml_fast::read(source.text()).filter(|_| source.broken().is_empty()) {
+        return (found, Vec::new());
+    }
+    read_fully(source)
+}
+
+/// The same by the full reader alone.
+fn read_fully(source: &Arc<SourceFile>) -> (Assignments<'_>, Vec<Diagnostic>) {
     let (document, syntax) = DeTable::parse_recoverable(source.text());
     let mut reader = Reader { source, problems: Vec::new() };
     let mut found = Assignments::default();
@@ -24,20 +33,54 @@ pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments, Vec<Diagnostic>) {
     }
     let mut problems: Vec<_> =
         syntax.iter().take(MAX_ERRORS).map(|error| syntax_error(source, error)).collect();
-    // The recovered tree guesses at what stood on a broken line, so only the syntax error speaks for that line.
-    let broken: Vec<Range<usize>> =
-        problems.iter().map(|p| line_around(source.text(), p.span.start)).collect();
-    let sound = |span: &Range<usize>| !broken.iter().any(|line| line.contains(&span.start));
-    found.assignments.retain(|assignment| sound(&assignment.key.span));
-    // Behind an unclosed bracket the reader takes keys for sections; a section stands behind a bracket.
-    let bracketed = |name: &Name| source.text()[..name.span.start].trim_end().ends_with('[');
-    found.sections.retain(|name| broken.is_empty() || bracketed(name));
-    problems.extend(reader.problems.into_iter().filter(|problem| sound(&problem.span)));
+    if problems.is_empty() {
+        problems = reader.problems;
+    } else {
+        // The recovered tree guesses at what stood on a broken line, so only the syntax error speaks for that line.
+        let broken: Vec<Range<usize>> =
+            problems.iter().map(|p| line_around(source.text(), p.span.start)).collect();
+        let sound = |span: &Range<usize>| !broken.iter().any(|line| line.contains(&span.start));
+        // Behind an unclosed bracket the reader takes keys for sections; a section stands behind a bracket.
+        let bracketed = |name: &Name<'_>| source.text()[..name.span.start].trim_end().ends_with('[');
+        keep(&mut found, bracketed, sound);
+        problems.extend(reader.problems.into_iter().filter(|problem| sound(&problem.span)));
+    }
     problems.extend(source.broken().iter().take(MAX_ERRORS).map(|at| {
         let help = "write the file as UTF-8 text".to_owned();
         Diagnostic::error(source, *at..*at + 1, "the line is no UTF-8 text").with_help(help)
     }));
     (found, problems)
+}
+
+/// Drops sections, with all that stands in them, and assignments by the place of their key.
+fn keep(
+    found: &mut Assignments<'_>,
+    section: impl Fn(&Name<'_>) -> bool,
+    sound: impl Fn(&Range<usize>) -> bool,
+) {
+    // By the old place of each section the new one.
+    let mut count = 0;
+    let places: Vec<Option<usize>> = found
+        .sections
+        .iter()
+        .map(|name| {
+            section(name).then(|| {
+                count += 1;
+                count - 1
+            })
+        })
+        .collect();
+    let place = |section: usize| places.get(section).copied().flatten();
+    found.assignments.retain_mut(|assignment| {
+        let kept = place(assignment.section);
+        assignment.section = kept.unwrap_or_default();
+        kept.is_some() && sound(&assignment.key.span)
+    });
+    let mut old = 0;
+    found.sections.retain(|_| {
+        old += 1;
+        place(old - 1).is_some()
+    });
 }
 
 /// The byte range of the line that a byte stands on, its newline included.
@@ -111,13 +154,13 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn section(&mut self, name: Name, value: &Spanned<DeValue<'_>>, found: &mut Assignments) {
+    fn section<'i>(&mut self, name: Name<'i>, value: &Spanned<DeValue<'i>>, found: &mut Assignments<'i>) {
         match value.get_ref() {
             DeValue::Table(table) => {
                 for (key, value) in in_order(table) {
                     if let Some(value) = self.value(value) {
-                        let source = Arc::clone(self.source);
-                        found.assignments.push(Assignment { section: name.text.clone(), key, value, source });
+                        let section = found.sections.len();
+                        found.assignments.push(Assignment { section, key, value });
                     }
                 }
                 found.sections.push(name);
@@ -141,7 +184,7 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Value> {
+    fn value<'i>(&mut self, value: &Spanned<DeValue<'i>>) -> Option<Value<'i>> {
         let span = value.span();
         let raw = match value.get_ref() {
             DeValue::Boolean(yes) => Raw::Bool(*yes),
@@ -153,7 +196,7 @@ impl Reader<'_> {
                 );
                 return None;
             }
-            DeValue::String(text) => Raw::Text(text.clone().into_owned()),
+            DeValue::String(text) => Raw::Text(text.clone()),
             DeValue::Float(number) => Raw::Float(number.as_str().replace('_', "")),
             DeValue::Datetime(date) => Raw::Date(date.to_string()),
             DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
@@ -183,11 +226,116 @@ impl Reader<'_> {
 }
 
 /// A table's entries in the order of the file (the reader keeps them sorted by name).
-fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(Name, &'t Spanned<DeValue<'i>>)> {
+fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(Name<'i>, &'t Spanned<DeValue<'i>>)> {
     let mut entries: Vec<_> = table
         .iter()
-        .map(|(key, value)| (Name { text: key.get_ref().clone().into_owned(), span: key.span() }, value))
+        .map(|(key, value)| (Name { text: key.get_ref().clone(), span: key.span() }, value))
         .collect();
-    entries.sort_by_key(|(name, _)| name.span.start);
+    entries.sort_unstable_by_key(|(name, _)| name.span.start);
     entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both ways through a text: if the short one goes through, it finds what the full one finds, and no error.
+    fn is_same(text: &str) -> bool {
+        let source = Arc::new(SourceFile::new("a.service.toml", text));
+        let Some(short) = toml_fast::read(text) else { return false };
+        let (full, problems) = read_fully(&source);
+        assert!(problems.is_empty(), "{text:?}: {problems:?}");
+        assert_eq!((&short.sections, &short.assignments), (&full.sections, &full.assignments), "{text:?}");
+        true
+    }
+
+    #[test]
+    fn the_short_way_reads_what_the_full_one_reads() {
+        for text in [
+            "",
+            "# only a comment",
+            "[Unit]\nDescription = \"a \u{e9}\"\n\n[Service] # why\nExecStart=['/bin/a','b c',]\n",
+            "[A]\nx = [ # first\n 1, -2,\n [\"a\", []]]\ny = { A = \"1\", B_1-c = true }\nz = false",
+            "[A]\nx = 0\n\t y = 999999999999999999 \t# end\n[B]\nx = {}\n",
+        ] {
+            assert!(is_same(text), "{text:?} goes the short way");
+        }
+        for text in [
+            "x = 1",
+            "[A]\nx = 1\nx = 2",
+            "[A]\n[A]\n",
+            "[A.b]\n",
+            "[A]\na.b = 1",
+            "[A]\nx = \"\\n\"",
+            "[A]\nx = \"\"\"a\"\"\"",
+            "[A]\nx = 1.5",
+            "[A]\nx = 01",
+            "[A]\nx = -0",
+            "[A]\nx = 1979-05-27",
+            "[A]\nx = 1 2",
+            "[A]\r\nx = 1",
+            "[A]\nx = \"a",
+            "[A]\nx = {a = 1, a = 2}",
+            "[A]\nx = 'a\u{1}'",
+            "[A]\n# \u{7f}",
+            "[ A ]",
+            "[[A]]",
+            "[A]\nx",
+            "\u{feff}[A]",
+        ] {
+            assert!(toml_fast::read(text).is_none(), "{text:?} is for the full reader");
+        }
+    }
+
+    #[test]
+    fn what_is_put_together_by_chance_reads_the_same_both_ways() {
+        const PARTS: &[&str] = &[
+            "[A]",
+            "[B]",
+            "\n",
+            "\n",
+            " ",
+            "\t",
+            "#c",
+            "x",
+            "y",
+            "=",
+            " = ",
+            "1",
+            "-7",
+            "0",
+            "true",
+            "false",
+            "\"s\"",
+            "'t'",
+            "[",
+            "]",
+            "{",
+            "}",
+            ",",
+            ", ",
+            "z = 1\n",
+            "w = [\"a\", 'b']\n",
+            "v = {a = 1}\n",
+            "\"",
+            "_",
+            ".",
+        ];
+        // xorshift64: the same texts in every run.
+        let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut next = |bound: usize| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            (seed >> 33) as usize % bound
+        };
+        let mut short = 0;
+        for _ in 0..20_000 {
+            let count = next(14);
+            let text: String = (0..count).map(|_| PARTS[next(PARTS.len())]).collect();
+            short += usize::from(is_same(&text));
+            short += usize::from(is_same(&format!("[S]\n{text}")));
+        }
+        assert!(short > 500, "{short} texts went the short way");
+    }
 }

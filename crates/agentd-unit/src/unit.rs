@@ -80,11 +80,11 @@ pub struct ServiceBody {
     /// `[Service]`.
     pub service: ServiceSection,
     /// `[Agent]`, if the file has one.
-    pub agent: Option<AgentSection>,
+    pub agent: Option<Box<AgentSection>>,
     /// `[Snapshot]`, if the file has one.
-    pub snapshot: Option<SnapshotSection>,
+    pub snapshot: Option<Box<SnapshotSection>>,
     /// `[Rollout]`, if the file has one.
-    pub rollout: Option<RolloutSection>,
+    pub rollout: Option<Box<RolloutSection>>,
 }
 
 /// One version of one unit, complete and unchanging: a reload makes a new one.

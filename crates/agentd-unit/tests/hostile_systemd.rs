@@ -2,6 +2,8 @@
 //! run is the same run.
 
 mod support;
+#[path = "support/worked.rs"]
+mod worked;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,17 +13,10 @@ use agentd_unit::{
     parse_unit,
 };
 use support::Random;
+use worked::worked;
 
 /// Processor time far above what a linear reader takes, far below what a quadratic one takes, unoptimised.
 const LINEAR: Duration = Duration::from_secs(20);
-
-/// The time that this thread has had a processor, proc(5) `schedstat`: how busy the machine is does not count. Where the
-/// kernel keeps no account it is the time of day.
-fn worked(begin: Instant) -> Duration {
-    let account = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanoseconds = account.split_ascii_whitespace().next().and_then(|word| word.parse().ok());
-    nanoseconds.map_or_else(|| begin.elapsed(), Duration::from_nanos)
-}
 
 fn name() -> UnitName {
     UnitName::parse("a@b.service").unwrap_or_else(|error| panic!("{error}"))

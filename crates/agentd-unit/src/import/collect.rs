@@ -119,7 +119,7 @@ pub(super) fn collect(source: &Arc<SourceFile>, name: &UnitName) -> Document {
     collector.document
 }
 
-fn text_of(value: &Value) -> &str {
+fn text_of<'v>(value: &'v Value<'_>) -> &'v str {
     match &value.raw {
         Raw::Text(text) => text,
         _ => "",
@@ -163,8 +163,8 @@ impl Collector<'_> {
         index
     }
 
-    fn section(&mut self, name: &Name) {
-        let text = name.text.as_str();
+    fn section(&mut self, name: &Name<'_>) {
+        let text = &*name.text;
         let fits = Section::from_name(text).is_some_and(|section| section.fits(self.name.unit_type()));
         if !text.starts_with("X-") && !fits {
             let message = format!("[{text}] is not supported in a {} and is left out", self.name.unit_type());
@@ -186,7 +186,7 @@ impl Collector<'_> {
         }
     }
 
-    fn assignment(&mut self, section: &str, key: &Name, value: &Value) {
+    fn assignment(&mut self, section: &str, key: &Name<'_>, value: &Value<'_>) {
         let text = text_of(value);
         if section.starts_with("X-") || key.text.starts_with("X-") {
             let item = Item::Scalar(value::string(text));
@@ -240,7 +240,7 @@ impl Collector<'_> {
         &mut self,
         text: &str,
         shape: Shape,
-        value: &Value,
+        value: &Value<'_>,
         names_units: bool,
     ) -> Result<Item, crate::values::Refused> {
         if !names_units || text.trim().is_empty() {
@@ -279,7 +279,7 @@ impl Collector<'_> {
         self.document.sections[index].entries.push(Entry::Lines(loose));
     }
 
-    fn take(&mut self, section: &str, key: &str, kind: (Shape, bool), item: Item, value: &Value) {
+    fn take(&mut self, section: &str, key: &str, kind: (Shape, bool), item: Item, value: &Value<'_>) {
         let (shape, shared) = kind;
         let text = text_of(value);
         let above = std::mem::take(&mut self.above);

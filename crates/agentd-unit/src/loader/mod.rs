@@ -108,8 +108,7 @@ impl Loader {
         pass.all(instances);
         let files = files::states(&index, &pass);
         let Pass { units, mut problems, .. } = pass;
-        let mut set = UnitSet::new();
-        units.into_values().for_each(|unit| set.insert(unit));
+        let set = UnitSet::of(units);
         problems.splice(0..0, index.problems.iter().cloned());
         let templates = index.units.keys().filter(|name| name.is_template()).cloned().collect();
         LoadReport { set, templates, files, problems }

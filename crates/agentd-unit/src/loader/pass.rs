@@ -77,8 +77,12 @@ impl<'a> Pass<'a> {
     /// that want one name the first in order has it.
     fn installed_aliases(&mut self) {
         let mut taken: BTreeMap<UnitName, UnitName> = BTreeMap::new();
+        let wants = |unit: &Unit| unit.enabled && !unit.install.alias.is_empty();
+        if !self.units.values().any(|unit| wants(unit)) {
+            return;
+        }
         let ids: BTreeSet<UnitName> = self.units.keys().cloned().collect();
-        for unit in self.units.values_mut().filter(|unit| unit.enabled) {
+        for unit in self.units.values_mut().filter(|unit| wants(unit)) {
             let unit = Arc::make_mut(unit);
             let instance = unit.name.instance().unwrap_or_default().to_owned();
             // A template's other name, as its instance has it.
@@ -236,7 +240,9 @@ impl<'a> Pass<'a> {
     /// Makes the instances that units name, and those that these name.
     fn referenced_instances(&mut self) {
         let mut made = 0;
-        let mut waiting: BTreeSet<UnitName> = self.units.values().flat_map(|unit| references(unit)).collect();
+        let is_instance = |name: &UnitName| name.instance().is_some_and(|instance| !instance.is_empty());
+        let named = self.units.values().flat_map(|unit| references(unit));
+        let mut waiting: BTreeSet<UnitName> = named.filter(is_instance).collect();
         waiting.extend(
             self.index.pulls.iter().filter(|(_, counts)| **counts).map(|((_, _, name), _)| name.clone()),
         );

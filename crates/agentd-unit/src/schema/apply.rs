@@ -1,5 +1,6 @@
 //! Applying one value to its field. Every refusal carries the place of the part that is wrong.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ pub(crate) struct ApplyContext<'a> {
 
 impl<'a> ApplyContext<'a> {
     /// For one value.
-    pub(crate) fn new(unit: &'a UnitName, context: &'a ParseContext<'a>, value: &Value) -> Self {
+    pub(crate) fn new(unit: &'a UnitName, context: &'a ParseContext<'a>, value: &Value<'_>) -> Self {
         let foreign = value.is_line();
         Self { unit, context, foreign, refused: Vec::new(), warned: Vec::new(), reset: false }
     }
@@ -55,29 +56,33 @@ impl<'a> ApplyContext<'a> {
 
     /// The text with its specifiers resolved. In systemd's syntax what is no specifier stays as it stands, with a
     /// warning.
-    pub(super) fn expand(&mut self, text: &str, span: &Range<usize>) -> Result<String, Refused> {
+    pub(super) fn expand<'t>(&mut self, text: &'t str, span: &Range<usize>) -> Result<Cow<'t, str>, Refused> {
+        if !text.contains('%') {
+            return Ok(Cow::Borrowed(text));
+        }
         if !self.foreign {
-            return self.context.specifiers.expand(text, self.unit);
+            return self.context.specifiers.expand(text, self.unit).map(Cow::Owned);
         }
         if let Some(specifier) = specifier::first_unknown(text) {
             let why =
                 format!("{} has the unknown specifier {specifier}, which is left as it is", quote(text));
             self.warn(span, Refused::with_help(why, "write %% for a percent sign"));
         }
-        self.context.specifiers.expand_known(text, self.unit)
+        self.context.specifiers.expand_known(text, self.unit).map(Cow::Owned)
     }
 
     /// The text of a scalar; a shape that cannot be one is refused.
-    pub(super) fn scalar(&mut self, value: &Value, wanted: &str) -> Option<String> {
+    pub(super) fn scalar<'v>(&mut self, value: &'v Value<'_>, wanted: &str) -> Option<Cow<'v, str>> {
         match &value.raw {
-            Raw::Text(text) | Raw::Float(text) => Some(text.clone()),
-            Raw::Integer(number) => Some(number.to_string()),
+            Raw::Text(text) => Some(Cow::Borrowed(text)),
+            Raw::Float(text) => Some(Cow::Borrowed(text)),
+            Raw::Integer(number) => Some(Cow::Owned(number.to_string())),
             Raw::Bool(_) | Raw::Date(_) | Raw::List(_) | Raw::Table(_) => self.wrong_shape(value, wanted),
         }
     }
 
     /// A string, its specifiers resolved.
-    pub(super) fn text(&mut self, value: &Value, wanted: &str) -> Option<String> {
+    pub(super) fn text<'v>(&mut self, value: &'v Value<'_>, wanted: &str) -> Option<Cow<'v, str>> {
         let Raw::Text(text) = &value.raw else { return self.wrong_shape(value, wanted) };
         match self.expand(text, &value.span) {
             Ok(text) => Some(text),
@@ -88,7 +93,7 @@ impl<'a> ApplyContext<'a> {
         }
     }
 
-    pub(super) fn wrong_shape<T>(&mut self, value: &Value, wanted: &str) -> Option<T> {
+    pub(super) fn wrong_shape<T>(&mut self, value: &Value<'_>, wanted: &str) -> Option<T> {
         let why = format!("wants {wanted}, not {}", value.shape());
         self.refuse(&value.span, Refused::new(why));
         None
@@ -97,7 +102,7 @@ impl<'a> ApplyContext<'a> {
     /// Parses a scalar.
     pub(super) fn parse<T>(
         &mut self,
-        value: &Value,
+        value: &Value<'_>,
         wanted: &str,
         parser: impl FnOnce(&str) -> Result<T, Refused>,
     ) -> Option<T> {
@@ -108,7 +113,7 @@ impl<'a> ApplyContext<'a> {
     /// Parses a string whose specifiers are resolved first.
     pub(super) fn parse_text<T>(
         &mut self,
-        value: &Value,
+        value: &Value<'_>,
         wanted: &str,
         parser: impl FnOnce(&str) -> Result<T, Refused>,
     ) -> Option<T> {
@@ -121,11 +126,11 @@ impl<'a> ApplyContext<'a> {
     }
 
     /// The words of a list: its strings, or a string's words. `None` resets: an empty list or string.
-    pub(super) fn words(&mut self, value: &Value, wanted: &str) -> Option<Vec<(Range<usize>, String)>> {
-        let parts: Vec<&Value> = match &value.raw {
+    pub(super) fn words(&mut self, value: &Value<'_>, wanted: &str) -> Option<Vec<(Range<usize>, String)>> {
+        let parts = match &value.raw {
             Raw::Text(text) if value.is_line() => return self.words_of_line(value, text),
-            Raw::Text(_) => vec![value],
-            Raw::List(list) => list.iter().collect(),
+            Raw::Text(_) => std::slice::from_ref(value),
+            Raw::List(list) => list.as_slice(),
             _ => return self.wrong_shape(value, wanted),
         };
         let split = matches!(value.raw, Raw::Text(_));
@@ -135,19 +140,20 @@ impl<'a> ApplyContext<'a> {
             if split {
                 words.extend(text.split_ascii_whitespace().map(|word| (part.span.clone(), word.to_owned())));
             } else {
-                words.push((part.span.clone(), text));
+                words.push((part.span.clone(), text.into_owned()));
             }
         }
         Some(words)
     }
 
     /// The words of a line: quotes keep one together and go, escapes stay, then specifiers are resolved.
-    fn words_of_line(&mut self, value: &Value, text: &str) -> Option<Vec<(Range<usize>, String)>> {
+    fn words_of_line(&mut self, value: &Value<'_>, text: &str) -> Option<Vec<(Range<usize>, String)>> {
         let split = values::words::split_with(text, Escapes::Retain);
         let mut words = Vec::new();
         for word in self.take(&value.span, split)? {
             let place = value.place(&word.span);
             let expanded = self.expand(&word.text, &place);
+            let expanded = expanded.map(Cow::into_owned);
             words.extend(self.take(&place, expanded).map(|word| (place, word)));
         }
         Some(words)
@@ -155,7 +161,7 @@ impl<'a> ApplyContext<'a> {
 }
 
 /// Whether the value is an empty list, table or string: for lists and tables it takes back what was set before.
-pub(super) fn resets(value: &Value) -> bool {
+pub(super) fn resets(value: &Value<'_>) -> bool {
     match &value.raw {
         Raw::List(list) => list.is_empty(),
         Raw::Table(table) => table.is_empty(),
@@ -165,7 +171,7 @@ pub(super) fn resets(value: &Value) -> bool {
 }
 
 /// Applies one assignment: lists append and an empty one resets, all else replaces.
-pub(crate) fn apply(setting: &Setting, value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+pub(crate) fn apply(setting: &Setting, value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     if cx.foreign && resets(value) && restore(&setting.slot, draft) {
         cx.reset = true;
         return;
@@ -174,7 +180,9 @@ pub(crate) fn apply(setting: &Setting, value: &Value, draft: &mut Draft, cx: &mu
         return parts.iter().for_each(|part| apply(setting, part, draft, cx));
     }
     match &setting.slot {
-        Slot::Text(field) => set(field(draft), cx.text(value, "a string").map(Some)),
+        Slot::Text(field) => {
+            set(field(draft), cx.text(value, "a string").map(|text| Some(text.into_owned())))
+        }
         Slot::Texts(field) => {
             append(field(draft), value, cx, "a list of strings", |text| Ok(text.to_owned()))
         }
@@ -226,9 +234,9 @@ pub(crate) fn apply(setting: &Setting, value: &Value, draft: &mut Draft, cx: &mu
 /// What several lines are in systemd's syntax, in TOML: a list whose first item is empty takes back what was set before
 /// and sets the others; a list of lists is one line after the other. Commands are lists themselves, so there only an
 /// empty list among them takes back.
-fn lines_of(slot: &Slot, value: &Value) -> Option<Vec<Value>> {
+fn lines_of<'a>(slot: &Slot, value: &Value<'a>) -> Option<Vec<Value<'a>>> {
     let Raw::List(list) = &value.raw else { return None };
-    let with = |list: &[Value]| Value { raw: Raw::List(list.to_vec()), ..value.clone() };
+    let with = |list: &[Value<'a>]| Value { raw: Raw::List(list.to_vec()), ..value.clone() };
     let is_command = slot.shape() == Shape::Commands;
     let lists = list.iter().all(|item| matches!(item.raw, Raw::List(_)));
     if !is_command && lists && !list.is_empty() {
@@ -280,7 +288,7 @@ pub(super) fn set<T>(field: &mut T, value: Option<T>) {
 /// Appends the words of a list, each parsed; an empty list takes back what was set before.
 pub(super) fn append<T>(
     field: &mut Vec<T>,
-    value: &Value,
+    value: &Value<'_>,
     cx: &mut ApplyContext<'_>,
     wanted: &str,
     parser: impl Fn(&str) -> Result<T, Refused>,
@@ -294,14 +302,14 @@ pub(super) fn append<T>(
     }
 }
 
-fn boolean(value: &Value, cx: &mut ApplyContext<'_>) -> Option<bool> {
+fn boolean(value: &Value<'_>, cx: &mut ApplyContext<'_>) -> Option<bool> {
     match &value.raw {
         Raw::Bool(yes) => Some(*yes),
         _ => cx.parse(value, "true or false", values::boolean::parse),
     }
 }
 
-fn principal(value: &Value, cx: &mut ApplyContext<'_>) -> Option<String> {
+fn principal(value: &Value<'_>, cx: &mut ApplyContext<'_>) -> Option<String> {
     match &value.raw {
         Raw::Integer(number) => cx.take(&value.span, values::principal::parse(&number.to_string())),
         _ => cx.parse_text(value, "a name or a number", values::principal::parse),
@@ -358,7 +366,7 @@ enum Templates {
     Keep,
 }
 
-fn units(field: &mut UnitNames, value: &Value, cx: &mut ApplyContext<'_>, templates: Templates) {
+fn units(field: &mut UnitNames, value: &Value<'_>, cx: &mut ApplyContext<'_>, templates: Templates) {
     if resets(value) {
         field.clear();
         return;

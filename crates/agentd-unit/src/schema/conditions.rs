@@ -53,7 +53,7 @@ pub(super) const SETTINGS: &[Setting] = conditions! {
 };
 
 /// An empty value takes back all conditions (or all asserts), of whatever key.
-fn conditions(test: Test, assert: bool, value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+fn conditions(test: Test, assert: bool, value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     if resets(value) {
         draft.unit.conditions.retain(|condition| condition.assert != assert);
         return;

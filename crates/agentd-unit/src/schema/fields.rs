@@ -1,5 +1,6 @@
 //! The settings whose values are more than one parser's work: choices, commands, environment, capabilities.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -15,22 +16,19 @@ use crate::values::{self, Refused};
 
 pub(super) fn choice(
     key: &str,
-    value: &Value,
+    value: &Value<'_>,
     words: &[&'static str],
     mut put: impl FnMut(&str) -> bool,
     cx: &mut ApplyContext<'_>,
 ) {
     // Restart = false reads well and means no.
     let word = match &value.raw {
-        Raw::Bool(false) if words.contains(&"no") => "no".to_owned(),
-        Raw::Bool(true) if words.contains(&"yes") => "yes".to_owned(),
+        Raw::Bool(false) if words.contains(&"no") => Cow::Borrowed("no"),
+        Raw::Bool(true) if words.contains(&"yes") => Cow::Borrowed("yes"),
         Raw::Text(text) if words.contains(&"yes") && values::boolean::parse(text).is_ok() => {
-            if values::boolean::parse(text) == Ok(true) {
-                "yes".to_owned()
-            } else {
-                "no".to_owned()
-            }
+            Cow::Borrowed(if values::boolean::parse(text) == Ok(true) { "yes" } else { "no" })
         }
+        Raw::Text(text) if !text.contains('%') => Cow::Borrowed(&**text),
         _ => match cx.text(value, &format!("a word ({})", words.join(", "))) {
             Some(word) => word,
             None => return,
@@ -50,7 +48,7 @@ pub(super) fn choice(
 }
 
 /// Commands add up; an empty value takes back what was set before.
-pub(super) fn command_list(field: &mut Vec<ExecCommand>, value: &Value, cx: &mut ApplyContext<'_>) {
+pub(super) fn command_list(field: &mut Vec<ExecCommand>, value: &Value<'_>, cx: &mut ApplyContext<'_>) {
     match &value.raw {
         _ if resets(value) => field.clear(),
         Raw::Text(text) => field.extend(command_line(value, text, cx)),
@@ -71,8 +69,10 @@ pub(super) fn command_list(field: &mut Vec<ExecCommand>, value: &Value, cx: &mut
 }
 
 /// A command that is written as a list of its words.
-fn one_command(list: &[Value], cx: &ApplyContext<'_>) -> Result<ExecCommand, Refused> {
-    let word = |item: &Value| if let Raw::Text(text) = &item.raw { Some(text.clone()) } else { None };
+fn one_command(list: &[Value<'_>], cx: &ApplyContext<'_>) -> Result<ExecCommand, Refused> {
+    let word = |item: &Value<'_>| {
+        if let Raw::Text(text) = &item.raw { Some(text.clone().into_owned()) } else { None }
+    };
     let Some(argv) = list.iter().map(word).collect::<Option<Vec<String>>>() else {
         let help = "write [\"/bin/a\", \"b\"], or a list of such lists";
         return Err(Refused::with_help("wants a list of strings", help));
@@ -82,7 +82,7 @@ fn one_command(list: &[Value], cx: &ApplyContext<'_>) -> Result<ExecCommand, Ref
 
 /// The commands of a line in systemd's quoting. In systemd's syntax an unknown escape or specifier stays as it stands,
 /// with a warning.
-fn command_line(value: &Value, text: &str, cx: &mut ApplyContext<'_>) -> Vec<ExecCommand> {
+fn command_line(value: &Value<'_>, text: &str, cx: &mut ApplyContext<'_>) -> Vec<ExecCommand> {
     let (unit, specifiers, foreign) = (cx.unit, cx.context.specifiers, cx.foreign);
     let expand = |text: &str| match foreign {
         true => specifiers.expand_known(text, unit),
@@ -110,7 +110,7 @@ fn command_line(value: &Value, text: &str, cx: &mut ApplyContext<'_>) -> Vec<Exe
     cx.take(&value.span, parsed).unwrap_or_default()
 }
 
-pub(super) fn environment(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+pub(super) fn environment(value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     if resets(value) {
         draft.service.environment.clear();
         return;
@@ -121,11 +121,11 @@ pub(super) fn environment(value: &Value, draft: &mut Draft, cx: &mut ApplyContex
                 let checked = values::environment::name(&name.text).map(str::to_owned);
                 let checked = checked.map_err(|refused| cx.refused.push((name.span.clone(), refused))).ok();
                 let text = match &item.raw {
-                    Raw::Bool(yes) => Some(yes.to_string()),
+                    Raw::Bool(yes) => Some(Cow::Owned(yes.to_string())),
                     Raw::Integer(_) | Raw::Float(_) => cx.scalar(item, "a string"),
                     _ => cx.text(item, "a string"),
                 };
-                draft.service.environment.extend(checked.zip(text));
+                draft.service.environment.extend(checked.zip(text.map(Cow::into_owned)));
             }
         }
         Raw::Text(text) => {
@@ -151,7 +151,7 @@ fn variable(place: &Range<usize>, text: &str, draft: &mut Draft, cx: &mut ApplyC
     draft.service.environment.extend(cx.take(place, expanded));
 }
 
-pub(super) fn working_directory(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+pub(super) fn working_directory(value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     let parsed = cx.parse_text(value, "an absolute path", |text| {
         let (optional, path) = text.strip_prefix('-').map_or((false, text), |path| (true, path));
         if path == "~" {
@@ -196,7 +196,7 @@ pub(super) fn module(text: &str) -> Result<String, Refused> {
     }
 }
 
-pub(super) fn capabilities(field: &mut Option<u64>, value: &Value, cx: &mut ApplyContext<'_>) {
+pub(super) fn capabilities(field: &mut Option<u64>, value: &Value<'_>, cx: &mut ApplyContext<'_>) {
     if resets(value) {
         *field = Some(0);
         return;

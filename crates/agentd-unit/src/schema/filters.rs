@@ -71,7 +71,7 @@ pub(super) const SETTINGS: &[Setting] = &[
 ];
 
 /// Paths, which with `-` in front may be missing and with `+` are below `RootDirectory`; kept as written.
-fn paths(field: &mut Vec<String>, value: &Value, cx: &mut ApplyContext<'_>) {
+fn paths(field: &mut Vec<String>, value: &Value<'_>, cx: &mut ApplyContext<'_>) {
     if resets(value) {
         return field.clear();
     }
@@ -81,11 +81,12 @@ fn paths(field: &mut Vec<String>, value: &Value, cx: &mut ApplyContext<'_>) {
     }
 }
 
-fn devices(field: &mut Vec<DeviceRule>, value: &Value, cx: &mut ApplyContext<'_>) {
+fn devices(field: &mut Vec<DeviceRule>, value: &Value<'_>, cx: &mut ApplyContext<'_>) {
     if resets(value) {
         return field.clear();
     }
-    let parts: &[Value] = if let Raw::List(list) = &value.raw { list } else { std::slice::from_ref(value) };
+    let parts: &[Value<'_>] =
+        if let Raw::List(list) = &value.raw { list } else { std::slice::from_ref(value) };
     for part in parts {
         field.extend(scalar(part, cx, "a device", device));
     }
@@ -104,7 +105,7 @@ fn device(text: &str) -> Result<DeviceRule, Refused> {
     Ok(DeviceRule { device: device.to_owned(), read: has('r'), write: has('w'), make: has('m') })
 }
 
-fn addresses(field: &mut Vec<String>, value: &Value, cx: &mut ApplyContext<'_>) {
+fn addresses(field: &mut Vec<String>, value: &Value<'_>, cx: &mut ApplyContext<'_>) {
     if resets(value) {
         return field.clear();
     }

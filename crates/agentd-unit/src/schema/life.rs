@@ -156,7 +156,7 @@ pub(super) const SETTINGS: &[Setting] = &[
 
 const STATUSES: &str = "list of exit codes and signals";
 
-fn statuses(field: &mut ExitStatusSet, value: &Value, cx: &mut ApplyContext<'_>) {
+fn statuses(field: &mut ExitStatusSet, value: &Value<'_>, cx: &mut ApplyContext<'_>) {
     if resets(value) {
         return *field = ExitStatusSet::default();
     }

@@ -29,6 +29,8 @@ pub(crate) use systemd::{
     TYPES as SYSTEMD_TYPES, has_section as systemd_has_section, known, refused_word, renamed, substitute,
 };
 
+use std::sync::LazyLock;
+
 use crate::name::UnitType;
 
 /// A section of a unit file.
@@ -129,7 +131,16 @@ impl Section {
     /// Its key of this name.
     #[must_use]
     pub fn setting(self, key: &str) -> Option<&'static Setting> {
-        self.settings().iter().find(|setting| setting.key == key)
+        static SORTED: LazyLock<[Vec<&'static Setting>; Section::ALL.len()]> = LazyLock::new(|| {
+            Section::ALL.map(|section| {
+                let mut settings: Vec<_> = section.settings().iter().collect();
+                settings.sort_unstable_by_key(|setting| setting.key);
+                settings
+            })
+        });
+        let settings = &SORTED[self as usize];
+        let place = settings.binary_search_by_key(&key, |setting| setting.key).ok()?;
+        settings.get(place).copied()
     }
 }
 

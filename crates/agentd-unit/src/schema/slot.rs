@@ -16,7 +16,7 @@ use crate::words::Words;
 pub(crate) type Field<T> = fn(&mut Draft) -> &mut T;
 
 /// What puts a value into its field by rules of its own.
-pub(crate) type Apply = fn(&Value, &mut Draft, &mut ApplyContext<'_>);
+pub(crate) type Apply = fn(&Value<'_>, &mut Draft, &mut ApplyContext<'_>);
 
 /// A kind of value with its field.
 #[derive(Clone, Copy)]

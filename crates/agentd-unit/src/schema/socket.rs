@@ -266,28 +266,29 @@ pub(super) const PATH_SETTINGS: &[Setting] = &[
 ];
 
 /// A whole number; what was parsed, if it was.
-fn whole(value: &Value, cx: &mut ApplyContext<'_>, low: i32, high: i32) -> Option<Option<i32>> {
+fn whole(value: &Value<'_>, cx: &mut ApplyContext<'_>, low: i32, high: i32) -> Option<Option<i32>> {
     scalar(value, cx, "a whole number", |text| numbers::between(text, low, high)).map(Some)
 }
 
 /// A number of bytes; what was parsed, if it was.
-fn size(value: &Value, cx: &mut ApplyContext<'_>) -> Option<Option<u64>> {
+fn size(value: &Value<'_>, cx: &mut ApplyContext<'_>) -> Option<Option<u64>> {
     cx.parse(value, "a size", limit::size).map(Some)
 }
 
 /// One value or a list of them, each parsed after its specifiers are resolved.
 fn lines<T>(
-    value: &Value,
+    value: &Value<'_>,
     cx: &mut ApplyContext<'_>,
     wanted: &str,
     parser: impl Fn(&str) -> Result<T, Refused>,
 ) -> Vec<T> {
-    let parts: &[Value] = if let Raw::List(list) = &value.raw { list } else { std::slice::from_ref(value) };
+    let parts: &[Value<'_>] =
+        if let Raw::List(list) = &value.raw { list } else { std::slice::from_ref(value) };
     parts.iter().filter_map(|part| scalar(part, cx, wanted, &parser)).collect()
 }
 
 /// Listeners add up; an empty value takes all of them back.
-fn listen(kind: ListenKind, value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+fn listen(kind: ListenKind, value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     if resets(value) {
         return draft.socket.listen.clear();
     }
@@ -301,7 +302,7 @@ fn listen(kind: ListenKind, value: &Value, draft: &mut Draft, cx: &mut ApplyCont
 }
 
 /// Watches add up; an empty value takes all of them back.
-fn watch(kind: PathWatch, value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+fn watch(kind: PathWatch, value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     if resets(value) {
         return draft.path.watches.clear();
     }

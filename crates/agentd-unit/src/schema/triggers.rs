@@ -11,7 +11,7 @@ use crate::values::{self, Refused};
 
 /// One trigger or a list of them; they add up. An empty list resets all of the timer's triggers, as in systemd.
 fn triggers(
-    value: &Value,
+    value: &Value<'_>,
     timer: &mut TimerSection,
     cx: &mut ApplyContext<'_>,
     wanted: &str,
@@ -21,7 +21,8 @@ fn triggers(
         timer.triggers.clear();
         return;
     }
-    let parts: &[Value] = if let Raw::List(list) = &value.raw { list } else { std::slice::from_ref(value) };
+    let parts: &[Value<'_>] =
+        if let Raw::List(list) = &value.raw { list } else { std::slice::from_ref(value) };
     for part in parts {
         timer.triggers.extend(cx.parse(part, wanted, &parser));
     }
@@ -37,7 +38,7 @@ pub(super) fn finite_span(text: &str) -> Result<Duration, Refused> {
 
 /// A span after which a timer fires.
 pub(super) fn spans_of_timer(
-    value: &Value,
+    value: &Value<'_>,
     timer: &mut TimerSection,
     cx: &mut ApplyContext<'_>,
     trigger: fn(Duration) -> TimerTrigger,
@@ -52,7 +53,7 @@ pub(super) fn spans_of_timer(
 }
 
 /// A calendar expression.
-pub(super) fn calendars(value: &Value, timer: &mut TimerSection, cx: &mut ApplyContext<'_>) {
+pub(super) fn calendars(value: &Value<'_>, timer: &mut TimerSection, cx: &mut ApplyContext<'_>) {
     let zone = cx.context.zone;
     triggers(value, timer, cx, "a calendar expression", |text| {
         CalendarSpec::parse(text, zone).map(TimerTrigger::Calendar)
@@ -60,7 +61,7 @@ pub(super) fn calendars(value: &Value, timer: &mut TimerSection, cx: &mut ApplyC
 }
 
 /// A cron expression.
-pub(super) fn crons(value: &Value, timer: &mut TimerSection, cx: &mut ApplyContext<'_>) {
+pub(super) fn crons(value: &Value<'_>, timer: &mut TimerSection, cx: &mut ApplyContext<'_>) {
     let zone = cx.context.zone;
     triggers(value, timer, cx, "a cron expression", |text| {
         CronSpec::parse(text, zone).map(TimerTrigger::Cron)

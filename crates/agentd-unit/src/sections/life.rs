@@ -83,7 +83,7 @@ impl Default for Life {
             restart_kill_signal: None,
             final_kill_signal: None,
             watchdog_signal: None,
-            sockets: BTreeSet::new(),
+            sockets: UnitNames::new(),
         }
     }
 }

@@ -55,6 +55,7 @@ pub fn parse_argv(argv: &[String], expand: Expand<'_>) -> Result<ExecCommand, Re
         }
         command.argv = arguments;
     } else {
+        command.argv.reserve_exact(1 + arguments.len());
         command.argv.push(command.program.clone());
         command.argv.append(&mut arguments);
     }

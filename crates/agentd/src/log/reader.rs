@@ -96,7 +96,8 @@ pub(crate) struct Reader {
     waker: Arc<Waker>,
     orders: Orders,
     outbox: Arc<Outbox>,
-    streams: HashMap<u64, Stream>,
+    /// Boxed: half of a table's places are empty.
+    streams: HashMap<u64, Box<Stream>>,
     /// The streams of each run.
     runs: BTreeSet<(InvocationId, u64)>,
     /// The streams that are not read for now.
@@ -199,7 +200,7 @@ impl Reader {
         let pipe = File::from(pipe);
         self.runs.insert((run, token));
         let stream = Stream { unit, run, pipe, splitter, paused: None, dropping: false, wide: false };
-        self.streams.insert(token, stream);
+        self.streams.insert(token, Box::new(stream));
     }
 
     fn record(&mut self, unit: &UnitName, run: Option<InvocationId>, priority: u8, text: &[u8]) {

@@ -23,7 +23,7 @@ pub fn signal(world: &World, run: InvocationId, target: KillTarget, signal: Sign
 fn send(run: InvocationId, entry: &Run, target: KillTarget, signals: &[i32]) {
     match (target, &entry.cgroup) {
         (KillTarget::Process(effect), _) => {
-            if let Some(process) = entry.processes.get(&effect) {
+            if let Some(process) = entry.processes.get(effect) {
                 signals.iter().for_each(|signal| through(&process.pidfd, process.pid, *signal));
             }
         }

@@ -1,6 +1,6 @@
 //! The live runs: each with its cgroup, its processes by pidfd, and who waits for its end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +19,39 @@ pub struct Process {
     pub pidfd: PidFd,
 }
 
+/// The processes of one run: hardly ever more than two.
+#[derive(Debug, Default)]
+pub struct Processes(Vec<(EffectId, Process)>);
+
+impl Processes {
+    /// The process of an effect.
+    #[must_use]
+    pub fn get(&self, effect: EffectId) -> Option<&Process> {
+        self.0.iter().find(|(id, _)| *id == effect).map(|(_, process)| process)
+    }
+
+    /// All of them.
+    pub fn values(&self) -> impl Iterator<Item = &Process> {
+        self.0.iter().map(|(_, process)| process)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn insert(&mut self, effect: EffectId, process: Process) {
+        self.remove(effect);
+        self.0.reserve_exact(1);
+        self.0.push((effect, process));
+    }
+
+    fn remove(&mut self, effect: EffectId) {
+        self.0.retain(|(id, _)| *id != effect);
+    }
+}
+
 /// One life of one unit, as the kernel sees it.
 #[derive(Debug)]
 pub struct Run {
@@ -29,7 +62,7 @@ pub struct Run {
     /// Its cgroup, where there are cgroups.
     pub cgroup: Option<Leaf>,
     /// Its processes that we spawned.
-    pub processes: BTreeMap<EffectId, Process>,
+    pub processes: Processes,
     /// Its cgroup was found empty, and we have put no process into it since: nobody is left there to fork one.
     pub emptied: bool,
     /// Effects that wait for the last process to go.
@@ -81,7 +114,8 @@ impl Run {
 /// All live runs.
 #[derive(Debug, Default)]
 pub struct Runs {
-    runs: HashMap<InvocationId, Run>,
+    /// Boxed: half of a table's places are empty.
+    runs: HashMap<InvocationId, Box<Run>>,
     by_pid: HashMap<u32, (InvocationId, EffectId)>,
     by_unit: HashMap<UnitName, InvocationId>,
 }
@@ -90,30 +124,30 @@ impl Runs {
     /// The run of this id.
     #[must_use]
     pub fn get(&self, run: InvocationId) -> Option<&Run> {
-        self.runs.get(&run)
+        self.runs.get(&run).map(Box::as_ref)
     }
 
     /// The run of this id, to change.
     pub fn get_mut(&mut self, run: InvocationId) -> Option<&mut Run> {
-        self.runs.get_mut(&run)
+        self.runs.get_mut(&run).map(Box::as_mut)
     }
 
     /// The live run of a unit.
     #[must_use]
     pub fn of_unit(&self, unit: &UnitName) -> Option<(InvocationId, &Run)> {
         let run = *self.by_unit.get(unit)?;
-        Some((run, self.runs.get(&run)?))
+        Some((run, self.get(run)?))
     }
 
     /// All live runs.
     pub fn iter(&self) -> impl Iterator<Item = (InvocationId, &Run)> {
-        self.runs.iter().map(|(id, run)| (*id, run))
+        self.runs.iter().map(|(id, run)| (*id, run.as_ref()))
     }
 
     /// Begins a run.
     pub fn begin(&mut self, id: InvocationId, run: Run) {
         self.by_unit.insert(run.unit.name.clone(), id);
-        self.runs.insert(id, run);
+        self.runs.insert(id, Box::new(run));
     }
 
     /// Notes that an effect waits for the last process of a run; true if there is none already.
@@ -152,7 +186,7 @@ impl Runs {
     pub fn leave(&mut self, pid: u32) -> Option<(InvocationId, EffectId)> {
         let (run, effect) = self.by_pid.remove(&pid)?;
         if let Some(entry) = self.runs.get_mut(&run) {
-            entry.processes.remove(&effect);
+            entry.processes.remove(effect);
         }
         Some((run, effect))
     }
@@ -166,6 +200,6 @@ impl Runs {
         for process in run.processes.values() {
             self.by_pid.remove(&process.pid);
         }
-        Some(run)
+        Some(*run)
     }
 }

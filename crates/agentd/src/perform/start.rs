@@ -1,6 +1,5 @@
 //! The beginning of a run: its cgroup with its limits, its fencing token, and where its output goes.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +12,7 @@ use agentd_unit::sections::{MemoryLimit, OomPolicy, ServiceSection, TasksLimit};
 use agentd_unit::{Unit, UnitName};
 
 use super::plan::{chain, resources};
-use super::runs::Run;
+use super::runs::{Processes, Run};
 use super::{identity, streams, temporary};
 use crate::world::World;
 
@@ -57,7 +56,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
             unit: unit.clone(),
             slice: cgroup.is_some().then(|| slice(world, service).to_owned()),
             cgroup,
-            processes: BTreeMap::new(),
+            processes: Processes::default(),
             emptied: false,
             awaiting: Vec::new(),
             token,

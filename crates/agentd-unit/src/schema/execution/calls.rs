@@ -78,7 +78,7 @@ pub(super) const SETTINGS: &[Setting] = &[
 /// A list whose first word may begin with `~`, which turns the whole round.
 type Words = (bool, Vec<(std::ops::Range<usize>, String)>);
 
-fn words(value: &Value, cx: &mut ApplyContext<'_>, wanted: &str) -> Option<Words> {
+fn words(value: &Value<'_>, cx: &mut ApplyContext<'_>, wanted: &str) -> Option<Words> {
     let mut words = cx.words(value, wanted)?;
     let mut inverted = false;
     if let Some((_, first)) = words.first_mut()
@@ -91,7 +91,7 @@ fn words(value: &Value, cx: &mut ApplyContext<'_>, wanted: &str) -> Option<Words
     Some((inverted, words))
 }
 
-fn namespaces(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+fn namespaces(value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     let field = &mut draft.service.sandbox.namespaces;
     let said = match &value.raw {
         Raw::Bool(yes) => Some(*yes),
@@ -117,7 +117,7 @@ fn namespaces(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     }
 }
 
-fn families(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+fn families(value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     let field = &mut draft.service.sandbox.address_families;
     if resets(value) {
         *field = None;
@@ -143,7 +143,7 @@ fn families(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
 
 /// As in systemd: the first assignment says whether the list allows or denies; later ones add to it or, the other way
 /// round, take away. A list that allows has what no program can do without.
-fn calls(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+fn calls(value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     let field = &mut draft.service.sandbox.system_calls;
     if resets(value) {
         *field = None;

@@ -50,19 +50,19 @@ fn load(text: &str) -> Result<Credential, Refused> {
 }
 
 /// No refusal here quotes the text.
-fn set_credential(value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+fn set_credential(value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     let credentials = &mut draft.service.credentials;
     if resets(value) {
         credentials.retain(|credential| !matches!(credential.source, CredentialSource::Text(_)));
         return;
     }
-    let parts: Vec<&Value> = match &value.raw {
+    let parts: Vec<&Value<'_>> = match &value.raw {
         Raw::List(list) => list.iter().collect(),
         Raw::Table(table) => {
             for (name, item) in table {
                 let id = id(&name.text).map_err(|refused| cx.refuse(&name.span, refused));
                 if let (Ok(id), Some(text)) = (id, cx.text(item, "a string")) {
-                    put(credentials, id, text);
+                    put(credentials, id, text.into_owned());
                 }
             }
             return;

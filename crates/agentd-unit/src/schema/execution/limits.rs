@@ -44,7 +44,7 @@ const fn limit(key: &'static str, apply: super::super::slot::Apply, doc: &'stati
     Setting::new(key, Slot::Own("limit, soft:hard or \"infinity\"", apply), doc)
 }
 
-fn put(resource: LimitedResource, value: &Value, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+fn put(resource: LimitedResource, value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     let limits = &mut draft.service.execution.limits;
     let parsed = if resets(value) {
         None

@@ -41,7 +41,7 @@ pub(super) const SETTINGS: [Setting; COUNT] = joined(&[
 
 /// A scalar whose specifiers are resolved first; what was parsed, if it was.
 pub(super) fn scalar<T>(
-    value: &Value,
+    value: &Value<'_>,
     cx: &mut ApplyContext<'_>,
     wanted: &str,
     parser: impl FnOnce(&str) -> Result<T, Refused>,
@@ -53,7 +53,7 @@ pub(super) fn scalar<T>(
 }
 
 /// A number in octal, which has to be written as a string: in TOML 22 and 022 are other numbers or none.
-pub(super) fn octal(value: &Value, cx: &mut ApplyContext<'_>) -> Option<u32> {
+pub(super) fn octal(value: &Value<'_>, cx: &mut ApplyContext<'_>) -> Option<u32> {
     match value.raw {
         Raw::Integer(_) => cx.wrong_shape(value, "octal digits in quotes, as in \"0022\""),
         _ => cx.parse_text(value, "octal digits in quotes", crate::values::numbers::mode),
@@ -61,7 +61,7 @@ pub(super) fn octal(value: &Value, cx: &mut ApplyContext<'_>) -> Option<u32> {
 }
 
 /// Adds processors to those that were set, each once and in order; an empty list takes them back.
-fn processors(field: &mut Vec<u32>, value: &Value, cx: &mut ApplyContext<'_>) {
+fn processors(field: &mut Vec<u32>, value: &Value<'_>, cx: &mut ApplyContext<'_>) {
     let mut found = Vec::new();
     list(&mut found, value, cx, "numbers of processors", crate::values::numbers::processors);
     if resets(value) {
@@ -75,7 +75,7 @@ fn processors(field: &mut Vec<u32>, value: &Value, cx: &mut ApplyContext<'_>) {
 /// Appends the words of a list, or one number, each parsed; an empty list takes back what was set before.
 fn list<T>(
     field: &mut Vec<T>,
-    value: &Value,
+    value: &Value<'_>,
     cx: &mut ApplyContext<'_>,
     wanted: &str,
     parser: impl Fn(&str) -> Result<T, Refused>,
