@@ -1,5 +1,7 @@
-//! What the allocator keeps of memory that nobody uses any more: mallopt(3) and malloc_trim(3) of glibc. Elsewhere these
-//! do nothing.
+//! What stays in memory that nobody uses any more: in the allocator, mallopt(3) and malloc_trim(3) of glibc (elsewhere
+//! these do nothing), and of the program's own file.
+
+use std::ffi::{c_int, c_void};
 
 /// Bytes from which an allocation is a mapping of its own, which goes back to the kernel when it is freed: glibc's
 /// first default, which it would raise at the first such free.
@@ -26,8 +28,59 @@ pub fn trim() {
     };
 }
 
+/// Unmaps the pages of the program's own file that are only read. The kernel maps what lies around each page that is
+/// used, and so nearly all of a small program, most of which only its start needs; what is needed again is mapped
+/// again from the page cache. madvise(2) `MADV_DONTNEED`.
+pub fn let_file_go() {
+    // SAFETY: the callback has the type that the call wants, and takes no data.
+    unsafe { libc::dl_iterate_phdr(Some(let_segments_go), std::ptr::null_mut()) };
+}
+
+/// The callback of dl_iterate_phdr(3); it ends after the first object, which is the program.
+unsafe extern "C" fn let_segments_go(
+    info: *mut libc::dl_phdr_info,
+    _size: libc::size_t,
+    _data: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller hands over a valid object for the time of the call.
+    let info = unsafe { &*info };
+    if info.dlpi_phdr.is_null() {
+        return 1;
+    }
+    // SAFETY: the program headers are mapped for as long as the program runs, and there are `dlpi_phnum`.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    const PAGE: u64 = 4096;
+    for header in headers.iter().filter(|h| h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_W == 0) {
+        let start = (info.dlpi_addr + header.p_vaddr) & !(PAGE - 1);
+        let end = info.dlpi_addr + header.p_vaddr + header.p_memsz;
+        let length = usize::try_from(end.next_multiple_of(PAGE) - start).unwrap_or(0);
+        // SAFETY: the range is a segment of the file that is never written, so each page reads as before when it is
+        // mapped again. A kernel with larger pages refuses a range that does not begin with one, and nothing is lost.
+        unsafe { libc::madvise(start as *mut c_void, length, libc::MADV_DONTNEED) };
+    }
+    1
+}
+
 #[cfg(test)]
 mod tests {
+    /// The bytes of mapped files that the kernel holds pages for, proc_pid_status(5).
+    fn resident_of_files() -> usize {
+        let text = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("RssFile:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+    }
+
+    #[test]
+    fn pages_of_the_file_go_and_come_back() {
+        // Another test may map some of them again meanwhile: once is enough.
+        let less = |_| {
+            let before = resident_of_files();
+            super::let_file_go();
+            resident_of_files() < before
+        };
+        assert!((0..10).any(less), "{} bytes stay mapped", resident_of_files());
+    }
+
     /// Of a range of memory, the bytes that the kernel holds pages for.
     fn resident() -> usize {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap();

@@ -41,10 +41,9 @@ impl LocalZone {
         let target = std::fs::read_link(localtime).ok();
         let name = target.as_deref().and_then(Path::to_str);
         let name = name.and_then(|target| target.split_once("zoneinfo/").map(|(_, name)| name));
-        if let Some(zone) = name.and_then(|name| Self::named(name).ok()) {
-            return zone;
-        }
+        // The file itself has the rules. To look its name up would read the list of all zones and keep it.
         let bytes = std::fs::read(localtime).ok();
-        bytes.and_then(|bytes| TimeZone::tzif("localtime", &bytes).ok()).map_or(Self::utc(), Self)
+        let read = bytes.and_then(|bytes| TimeZone::tzif(name.unwrap_or("localtime"), &bytes).ok());
+        read.map(Self).or_else(|| name.and_then(|name| Self::named(name).ok())).unwrap_or_else(Self::utc)
     }
 }

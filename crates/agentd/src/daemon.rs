@@ -25,6 +25,9 @@ use crate::world::World;
 /// How long the engine's work may go on before the sources are looked at again.
 const TURN: Duration = Duration::from_millis(20);
 
+/// So many events and effects have room at rest. A thousand starts at once need more, and nothing after them does.
+const KEPT: usize = 256;
+
 /// The engine and its shell.
 pub struct Daemon {
     manager: Manager,
@@ -67,14 +70,26 @@ impl Daemon {
                 self.reexecute().await;
                 continue;
             }
-            if std::mem::take(&mut self.world.tidy) {
-                agentd_linux::memory::trim();
-            }
             self.publish_log();
+            self.tidy_up();
             self.sources.arm(self.manager.deadlines());
             let woken = self.wait().await;
             self.take_in(woken);
         }
+    }
+
+    /// Gives back what much work at once has left behind, now that it is done.
+    fn tidy_up(&mut self) {
+        let largest = self.events.capacity().max(self.effects.capacity()).max(self.world.scratch.capacity());
+        if largest <= KEPT && !self.world.tidy {
+            return;
+        }
+        self.world.tidy = false;
+        self.events.shrink_to(KEPT);
+        self.effects.shrink_to(KEPT);
+        self.world.scratch.shrink_to(KEPT);
+        agentd_linux::memory::trim();
+        agentd_linux::memory::let_file_go();
     }
 
     /// Lets clients' tasks write the answers that they have: one turn to take one up, one to write it, for each of the
