@@ -139,6 +139,7 @@ impl Daemon {
             answer.result(Ok(Empty {}));
         }
         self.last_answers().await;
+        self.publish_log();
         self.world.write_out();
         let mut handed = vec![("lock", self.world.lock.as_fd()), ("notify", self.sources.notify_socket())];
         handed.extend(self.control.listener().map(|listener| ("control", listener)));

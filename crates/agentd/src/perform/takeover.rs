@@ -1,6 +1,6 @@
 //! What the kernel still has of a run that another manager began.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use agentd_linux::tree::{self, Tree};
 use agentd_unit::{Signal, Unit};
 
 use super::plan::chain;
-use super::runs::{Process, Run};
+use super::runs::{Process, Processes, Run};
 use super::{credentials, kill, start, temporary};
 use crate::takeover::record::Record;
 use crate::world::World;
@@ -80,7 +80,7 @@ fn entry(world: &mut World, unit: &Arc<Unit>, id: InvocationId, record: Record, 
             .and_then(|leaf| leaf.memory_events().ok().flatten())
             .map_or(0, |seen| seen.oom_kill),
         cgroup,
-        processes: BTreeMap::new(),
+        processes: Processes::default(),
         awaiting: Vec::new(),
         token: record.token,
         emptied: false,
