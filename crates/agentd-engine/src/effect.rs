@@ -54,6 +54,30 @@ pub enum Effect {
         /// The run.
         run: InvocationId,
     },
+    /// Look which process of the run is the main one; it must live in the run. One that is found is held from then on
+    /// under the name that the answer gives, and one [`Event::Exited`](crate::Event::Exited) follows. Closed by
+    /// [`Event::MainFound`](crate::Event::MainFound). Where a PID file does not say it yet,
+    /// [`Event::PidFileChanged`](crate::Event::PidFileChanged) tells when it may.
+    FindMain {
+        /// The name of the effect.
+        id: EffectId,
+        /// The run.
+        run: InvocationId,
+        /// Who says which it is.
+        by: MainSource,
+    },
+    /// Send the main process the signal that has it reload, if it handles that signal: unhandled, it would be its end.
+    /// Closed by [`Event::ReloadAsked`](crate::Event::ReloadAsked).
+    AskReload {
+        /// The name of the effect.
+        id: EffectId,
+        /// The run.
+        run: InvocationId,
+        /// The main process.
+        process: EffectId,
+        /// The signal.
+        signal: Signal,
+    },
     /// Look whether the unit's conditions and asserts hold. Closed by [`Event::Checked`](crate::Event::Checked).
     Check {
         /// The name of the effect.
@@ -193,6 +217,15 @@ pub struct Monitor {
     pub exit_status: Option<ExitStatus>,
     /// How many automatic restarts it had.
     pub restarts: u32,
+}
+
+/// Who says which process is the main one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MainSource {
+    /// The file that `PIDFile` names.
+    PidFile,
+    /// Nobody: it is the only one whose parent is the manager.
+    Guess,
 }
 
 /// Who gets a signal.

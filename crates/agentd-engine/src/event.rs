@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agentd_unit::{NotifyAccess, Signal, UnitName, UnitSet};
 
-use crate::clock::Boottime;
+use crate::clock::{Boottime, Monotonic};
 use crate::ids::{AttachmentId, EffectId, InvocationId, JobId, RequestId};
 use crate::memo::Memo;
 
@@ -60,6 +60,29 @@ pub enum Event {
         /// Its run.
         run: InvocationId,
     },
+    /// Closes [`Effect::FindMain`](crate::Effect::FindMain).
+    MainFound {
+        /// The effect that this answers.
+        id: EffectId,
+        /// Its run.
+        run: InvocationId,
+        /// The main process, or why there is none, for people.
+        result: Result<MainProcess, String>,
+    },
+    /// The PID file of the run may say something else than when it was last looked at.
+    PidFileChanged {
+        /// The run.
+        run: InvocationId,
+    },
+    /// Closes [`Effect::AskReload`](crate::Effect::AskReload): the signal was sent, or why it was not.
+    ReloadAsked {
+        /// The effect that this answers.
+        id: EffectId,
+        /// Its run.
+        run: InvocationId,
+        /// Why the signal was not sent, for people.
+        result: Result<(), String>,
+    },
     /// Closes [`Effect::Check`](crate::Effect::Check).
     Checked {
         /// The effect that this answers.
@@ -92,6 +115,9 @@ impl Event {
             | Self::Exited { run, .. }
             | Self::Emptied { run, .. }
             | Self::OomKilled { run }
+            | Self::MainFound { run, .. }
+            | Self::PidFileChanged { run }
+            | Self::ReloadAsked { run, .. }
             | Self::Notified { run, .. } => Some(*run),
             Self::Tick
             | Self::ClockChanged
@@ -112,6 +138,15 @@ pub struct Checked {
     pub condition: Result<(), String>,
     /// `Assert…`.
     pub assertion: Result<(), String>,
+}
+
+/// The main process of a daemon that went into the background, or that said of itself which it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MainProcess {
+    /// The effect that it was spawned or found by: the name of the process.
+    pub process: EffectId,
+    /// Its pid, for displays and `MAINPID`.
+    pub pid: u32,
 }
 
 /// How a process ended: two different things that are never folded into one number in here.
@@ -198,6 +233,8 @@ pub struct Notification {
     pub ready: bool,
     /// `RELOADING=1`.
     pub reloading: bool,
+    /// `MONOTONIC_USEC=`: when the reload began.
+    pub monotonic: Option<Monotonic>,
     /// `STOPPING=1`.
     pub stopping: bool,
     /// `STATUS=`: one line for people.

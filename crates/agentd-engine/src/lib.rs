@@ -47,10 +47,12 @@ pub mod view;
 mod views;
 
 pub use clock::{Boottime, Deadlines, Monotonic, Now};
-pub use effect::{Effect, JobResult, KillTarget, Level, Record, RequestError, Spawn, SpawnEnvironment};
+pub use effect::{
+    Effect, JobResult, KillTarget, Level, MainSource, Record, RequestError, Spawn, SpawnEnvironment,
+};
 pub use event::{
-    Checked, Event, ExitStatus, JobKind, JobMode, KillWhom, Notification, Request, Sender, ShutdownKind,
-    SpawnFailure, SpawnFailureKind,
+    Checked, Event, ExitStatus, JobKind, JobMode, KillWhom, MainProcess, Notification, Request, Sender,
+    ShutdownKind, SpawnFailure, SpawnFailureKind,
 };
 pub use ids::{AttachmentId, EffectId, InvocationId, JobId, RequestId};
 pub use manager::{Config, Manager};

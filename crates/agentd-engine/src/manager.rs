@@ -11,7 +11,7 @@ use crate::effect::{Effect, JobResult};
 use crate::event::Event;
 use crate::graph::{Graph, UnitId};
 use crate::ids::{InvocationId, JobId};
-use crate::job::{Job, JobType};
+use crate::job::{Check, Job, JobType};
 use crate::out::{Ids, Out};
 use crate::service::{ServiceEvent, ServiceState};
 use crate::shutdown::Shutdown;
@@ -62,6 +62,8 @@ pub struct Manager {
     /// Automatic restarts that could not be made into jobs, for when another job is done.
     pub(crate) put_off: BTreeSet<UnitId>,
     pub(crate) runs: BTreeMap<InvocationId, UnitId>,
+    /// Services of `Type=idle` that wait until no other job runs.
+    pub(crate) idle: BTreeSet<UnitId>,
     pub(crate) id_source: Ids,
     pub(crate) alarms: Alarms<Monotonic>,
     /// When a unit's job is given up, or asks again.
@@ -91,6 +93,7 @@ impl Manager {
             work: VecDeque::new(),
             put_off: BTreeSet::new(),
             runs: BTreeMap::new(),
+            idle: BTreeSet::new(),
             id_source: Ids::new(config.seed),
             alarms: Alarms::default(),
             job_alarms: Alarms::default(),
@@ -114,6 +117,9 @@ impl Manager {
             Event::Spawned { id, run, result } => self.spawned(id, run, result, &mut out),
             Event::Exited { id, run, status } => self.exited(id, run, status, &mut out),
             Event::Emptied { id, run } => self.emptied(id, run, &mut out),
+            Event::MainFound { id, run, result } => self.main_found(id, run, result, &mut out),
+            Event::PidFileChanged { run } => self.pid_file_changed(run, &mut out),
+            Event::ReloadAsked { id, run, result } => self.reload_asked(id, run, result, &mut out),
             Event::Checked { id, checked } => self.checked(id, checked, &mut out),
             Event::OomKilled { run } => self.oom_killed(run, &mut out),
             Event::TakenOver { memos, born } => self.take_over(&memos, born, &mut out),
@@ -196,6 +202,8 @@ impl Manager {
                 self.renew_graph(out); // Before a job is looked at: a new definition has its own order.
             } else if let Some(job) = self.queue.pop_first() {
                 self.examine(job, out);
+            } else if let Some(unit) = self.next_idle() {
+                self.drive(unit, ServiceEvent::Quiet, out);
             } else {
                 break;
             }
@@ -212,7 +220,7 @@ impl Manager {
         let (before, run) = (service.state, service.facts.run.as_ref().map(|run| run.id));
         let after = before.next(event, &mut service.facts, out);
         service.state = after;
-        let facts = &service.facts;
+        let (facts, waits) = (&service.facts, after.waits_for_quiet(&service.facts));
         let is_other_run = run != facts.run.as_ref().map(|run| run.id);
         let kept = facts.leftover.map(|leftover| leftover.run);
         if let Some(run) = run.filter(|run| facts.run.is_none() && kept != Some(*run)) {
@@ -220,6 +228,11 @@ impl Manager {
         }
         if facts.run.is_none() && facts.failure.is_some() {
             entry.failure = facts.failure.clone();
+        }
+        if waits {
+            self.idle.insert(id);
+        } else {
+            self.idle.remove(&id);
         }
         self.note_change(id, before, after, out);
         if is_other_run || before.as_str() != after.as_str() {
@@ -239,6 +252,14 @@ impl Manager {
             }
         }
         self.unkillable(id, out);
+    }
+
+    /// A service of `Type=idle` whose time has come: no job runs but those of services that wait for the same.
+    fn next_idle(&self) -> Option<UnitId> {
+        let first = *self.idle.first()?;
+        let busy = |job: &Job| job.running || matches!(job.check, Check::Asked(..));
+        let quiet = !self.jobs.values().any(|job| busy(job) && !self.idle.contains(&job.unit));
+        quiet.then_some(first)
     }
 
     /// A unit without a machine of its own goes from one state to another.

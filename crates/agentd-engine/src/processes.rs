@@ -3,7 +3,7 @@
 use agentd_unit::sections::OomPolicy;
 
 use crate::effect::{Effect, Level};
-use crate::event::{ExitStatus, Notification, Sender, SpawnFailure};
+use crate::event::{ExitStatus, MainProcess, Notification, Sender, SpawnFailure};
 use crate::graph::UnitId;
 use crate::ids::{EffectId, InvocationId};
 use crate::manager::Manager;
@@ -46,6 +46,44 @@ impl Manager {
         let Some((unit, who, facts)) = self.process(id, run) else { return };
         let outcome = facts.exited(who, status, out);
         self.drive(unit, ServiceEvent::Gone { who, outcome }, out);
+    }
+
+    pub(crate) fn main_found(
+        &mut self,
+        id: EffectId,
+        run: InvocationId,
+        result: Result<MainProcess, String>,
+        out: &mut Out<'_>,
+    ) {
+        let Some((unit, facts)) = self.present(run) else { return };
+        if let Some(event) = facts.main_found(id, result, out) {
+            self.drive(unit, event, out);
+        }
+    }
+
+    pub(crate) fn pid_file_changed(&mut self, run: InvocationId, out: &mut Out<'_>) {
+        if let Some((unit, _)) = self.present(run) {
+            self.drive(unit, ServiceEvent::PidFile, out);
+        }
+    }
+
+    pub(crate) fn reload_asked(
+        &mut self,
+        id: EffectId,
+        run: InvocationId,
+        result: Result<(), String>,
+        out: &mut Out<'_>,
+    ) {
+        let Some((unit, facts)) = self.present(run) else { return };
+        let asked =
+            facts.run.as_mut().is_some_and(|run| run.reload.asked.take_if(|asked| *asked == id).is_some());
+        let Err(reason) = result else { return };
+        if asked {
+            let name = self.name(unit);
+            let text = format!("{name}: Cannot be asked to reload: {reason}");
+            out.log(Level::Error, &name, Some(run), None, text);
+            self.drive(unit, ServiceEvent::ReloadRefused, out);
+        }
     }
 
     pub(crate) fn emptied(&mut self, id: EffectId, run: InvocationId, out: &mut Out<'_>) {
@@ -96,6 +134,7 @@ impl Manager {
             return;
         }
         facts.note(notification, out);
+        facts.note_reload(notification.reloading, notification.ready);
         if let (Some(id), Some(run)) = (notification.attachment, &facts.run) {
             out.push(Effect::TakeAttachment { id, unit: run.unit.name.clone() });
         }
@@ -107,7 +146,7 @@ impl Manager {
         }
         self.set_alarm(unit);
         for (said, event) in [
-            (notification.reloading, ServiceEvent::Reloading),
+            (notification.reloading, ServiceEvent::Reloading(notification.monotonic)),
             (notification.ready, ServiceEvent::Ready),
             (notification.stopping, ServiceEvent::Stopping),
             (notification.trigger_watchdog, ServiceEvent::Hung),

@@ -24,7 +24,9 @@ impl Manager {
             let gives_way = plan.cause == Cause::Manager && old == JobType::Stop;
             let job = self.entry(*unit).and_then(|entry| entry.job).and_then(|id| self.jobs.get(&id));
             let stays = job.is_some_and(|job| job.irreversible);
-            if clash && (mode == JobMode::Fail || gives_way || stays) {
+            // Who only wants to know keeps nothing from going down, least of all in a shutdown.
+            let asks = *kind == JobType::VerifyActive;
+            if clash && (mode == JobMode::Fail || gives_way || stays || asks) {
                 return Err(RequestError::Conflict(self.name(*unit), old.kind().as_str()));
             }
         }

@@ -12,7 +12,9 @@
 mod end;
 mod facts;
 mod fall;
+mod main_process;
 mod notify;
+mod reload;
 mod rise;
 
 pub(crate) use facts::{Facts, Process, Run};
@@ -50,6 +52,8 @@ pub(crate) enum ServiceState {
     Running { until: Option<Monotonic> },
     /// RemainAfterExit: no process, yet up.
     Exited,
+    /// It was sent ReloadSignal and is to say that it reloads.
+    ReloadSignal { until: Option<Monotonic> },
     /// ExecReload runs, or the service itself said that it reloads (no index).
     Reload { index: Option<usize>, until: Option<Monotonic> },
     /// ExecStop runs.
@@ -87,6 +91,12 @@ pub(crate) enum ServiceEvent {
     Up(Who),
     /// A command has ended, or could not be executed.
     Gone { who: Who, outcome: ServiceResult },
+    /// Which process is the main one cannot be told (yet).
+    NoMain,
+    /// The PID file may say something else now.
+    PidFile,
+    /// No job of another service runs.
+    Quiet,
     /// No process is left.
     Emptied,
     /// Nothing is left of the earlier run.
@@ -95,8 +105,10 @@ pub(crate) enum ServiceEvent {
     Oom,
     /// `READY=1`.
     Ready,
-    /// `RELOADING=1`.
-    Reloading,
+    /// `RELOADING=1`, with the time at which that began if it says so.
+    Reloading(Option<Monotonic>),
+    /// ReloadSignal could not be sent.
+    ReloadRefused,
     /// `STOPPING=1`.
     Stopping,
     /// `WATCHDOG=trigger`.
@@ -122,7 +134,8 @@ impl ServiceState {
             S::Start { index, until } => rise::start(index, until, event, facts, out),
             S::StartPost { index, until } => rise::start_post(index, until, event, facts, out),
             S::Running { .. } | S::Exited => rise::up(self, event, facts, out),
-            S::Reload { index, until } => rise::reload(index, until, event, facts, out),
+            S::ReloadSignal { until } => reload::signalled(until, event, facts, out),
+            S::Reload { index, until } => reload::reload(index, until, event, facts, out),
             S::Stop { index, until } => fall::stop(index, until, event, facts, out),
             S::StopWatchdog { until } => fall::stop_watchdog(until, event, facts, out),
             S::StopSigterm { until } => fall::sigterm(fall::Phase::Stop, until, event, facts, out),
@@ -146,8 +159,17 @@ impl ServiceState {
             | E::Oom
             | E::Stopping
             | E::Hung => true,
-            E::Up(_) | E::Emptied | E::Cleared | E::Ready | E::Reloading => false,
+            E::Emptied => facts.is_headless(),
+            E::NoMain => facts.run.as_ref().is_none_or(|run| run.main.is_none()),
+            E::Up(_) | E::PidFile | E::Quiet | E::Cleared | E::Ready | E::Reloading(_) | E::ReloadRefused => {
+                false
+            }
         }
+    }
+
+    /// Whether it waits until no job of another service runs (`Type=idle`).
+    pub(crate) fn waits_for_quiet(self, facts: &Facts) -> bool {
+        matches!(self, Self::Start { .. }) && facts.run.as_ref().is_some_and(|run| run.idle_until.is_some())
     }
 
     /// When it must hear a [`ServiceEvent::Tick`].
@@ -158,13 +180,14 @@ impl ServiceState {
         match self {
             S::Dead | S::Failed | S::Exited | S::AutoRestart { due: true, .. } => None,
             S::AutoRestart { at, due: false } => Some(at),
-            S::Running { until } | S::StartPost { until, .. } | S::Reload { until, .. } => {
-                until.into_iter().chain(watchdog).min()
-            }
+            S::Running { until }
+            | S::StartPost { until, .. }
+            | S::ReloadSignal { until }
+            | S::Reload { until, .. } => until.into_iter().chain(watchdog).min(),
+            S::Start { until, .. } => until.into_iter().chain(run.and_then(|run| run.idle_until)).min(),
             S::Clearing { until }
             | S::Condition { until, .. }
             | S::StartPre { until, .. }
-            | S::Start { until, .. }
             | S::Stop { until, .. }
             | S::StopWatchdog { until }
             | S::StopSigterm { until }
@@ -185,6 +208,7 @@ impl ServiceState {
             | S::Start { until, .. }
             | S::StartPost { until, .. }
             | S::Running { until }
+            | S::ReloadSignal { until }
             | S::Reload { until, .. }
             | S::Stop { until, .. }
             | S::StopWatchdog { until }
@@ -214,7 +238,7 @@ impl ServiceState {
             | S::StartPost { .. }
             | S::AutoRestart { .. } => ActiveState::Activating,
             S::Running { .. } | S::Exited => ActiveState::Active,
-            S::Reload { .. } => ActiveState::Reloading,
+            S::ReloadSignal { .. } | S::Reload { .. } => ActiveState::Reloading,
             S::Stop { .. }
             | S::StopWatchdog { .. }
             | S::StopSigterm { .. }
@@ -237,7 +261,9 @@ impl ServiceState {
             S::StartPost { .. } => "start-post",
             S::Running { .. } => "running",
             S::Exited => "exited",
-            S::Reload { .. } => "reload",
+            S::ReloadSignal { .. } => "reload-signal",
+            S::Reload { index: Some(_), .. } => "reload",
+            S::Reload { index: None, .. } => "reload-notify",
             S::Stop { .. } => "stop",
             S::StopWatchdog { .. } => "stop-watchdog",
             S::StopSigterm { .. } => "stop-sigterm",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentd_unit::{Body, UnitName};
+use agentd_unit::{Body, ServiceType, UnitName};
 
 use crate::effect::{JobResult, Level};
 use crate::graph::{Relation, UnitId};
@@ -148,10 +148,12 @@ impl Manager {
         self.drive(unit, ServiceEvent::Reload, out);
     }
 
-    /// Whether the definition that a service lives by has an ExecReload.
+    /// Whether the definition that a service lives by has an ExecReload, or a type that reloads at a signal.
     pub(crate) fn can_reload(&self, unit: UnitId) -> bool {
         let body = self.entry(unit).and_then(|entry| entry.unit.as_service());
-        body.is_some_and(|body| !body.service.exec_reload.is_empty())
+        body.is_some_and(|body| {
+            !body.service.exec_reload.is_empty() || body.service.service_type == ServiceType::NotifyReload
+        })
     }
 
     /// A unit that is part of a hard cycle is failed without ever having begun.

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod mount;
 pub mod notify;
 pub mod open;
+pub mod pid_file;
 pub mod pidfd;
 pub mod pipe;
 pub mod reap;

@@ -68,6 +68,20 @@ impl PidFd {
         Ok(poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO)? > 0)
     }
 
+    /// Whether it is a child of ours that is not reaped: of the end of any other process we are told nothing but that it
+    /// came. Linux 5.4, waitid(2) P_PIDFD.
+    ///
+    /// # Errors
+    /// None that a pidfd can have.
+    pub fn is_child(&self) -> io::Result<bool> {
+        let id = self.0.as_raw_fd() as libc::id_t;
+        match wait_info(libc::P_PIDFD, id, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) {
+            Ok(_) => Ok(true),
+            Err(e) if e.raw_os_error() == Some(libc::ECHILD) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
     /// Waits for our child to end and consumes its status. Linux 5.4, waitid(2) P_PIDFD. Only for children that
     /// the reaper is not to see.
     ///

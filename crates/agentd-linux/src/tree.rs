@@ -125,6 +125,14 @@ pub fn birth(pid: u32) -> io::Result<Option<Birth>> {
     Ok(Some(Birth { parent: process.parent, at }))
 }
 
+/// The parent of a process. None: it is gone, or a zombie.
+///
+/// # Errors
+/// `/proc` cannot be read.
+pub fn parent(pid: u32) -> io::Result<Option<u32>> {
+    Ok(read_process(pid)?.filter(|process| !process.zombie).map(|process| process.parent))
+}
+
 /// All processes that `/proc` shows.
 fn all_processes() -> io::Result<HashMap<u32, Process>> {
     let mut all = HashMap::new();

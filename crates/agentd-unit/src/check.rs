@@ -142,7 +142,7 @@ impl Check<'_> {
         if service.service_type == ServiceType::Oneshot && !timeout_set {
             service.timeout_start = None;
         }
-        let notifies = service.service_type == ServiceType::Notify
+        let notifies = matches!(service.service_type, ServiceType::Notify | ServiceType::NotifyReload)
             || service.watchdog.is_some()
             || service.life.descriptor_store_max > 0;
         if notifies && service.notify_access == NotifyAccess::None {
@@ -158,6 +158,19 @@ impl Check<'_> {
                     "write main",
                 );
             }
+        }
+        let forks = self.draft.service.service_type == ServiceType::Forking;
+        for key in ["PIDFile", "GuessMainPID"] {
+            if !forks && self.was_set(Section::Service, key) {
+                let message = format!("[Service] {key}: does nothing without Type=forking");
+                self.tell(Severity::Warning, Section::Service, key, message, "write Type = \"forking\"");
+            }
+        }
+        let by_signal = self.draft.service.service_type == ServiceType::NotifyReload;
+        if !by_signal && self.was_set(Section::Service, "ReloadSignal") {
+            let message = "[Service] ReloadSignal: does nothing without Type=notify-reload".to_owned();
+            let help = "write Type = \"notify-reload\"";
+            self.tell(Severity::Warning, Section::Service, "ReloadSignal", message, help);
         }
         if own_timer && !runtime_set {
             self.draft.service.runtime_max = Some(TIMER_RUNTIME_MAX);

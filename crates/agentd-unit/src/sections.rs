@@ -176,8 +176,14 @@ pub enum ServiceType {
     Exec,
     /// When it says `READY=1`.
     Notify,
+    /// When it says `READY=1`; it reloads at a signal and says when that is done.
+    NotifyReload,
+    /// When it has ended, and has left a daemon in the background.
+    Forking,
     /// When it has ended.
     Oneshot,
+    /// As simple, once no job of another unit runs.
+    Idle,
 }
 
 /// `Restart`, systemd.service(5): which ends are followed by a new start.

@@ -25,7 +25,10 @@ impl Words for ServiceType {
         ("simple", Self::Simple),
         ("exec", Self::Exec),
         ("notify", Self::Notify),
+        ("notify-reload", Self::NotifyReload),
+        ("forking", Self::Forking),
         ("oneshot", Self::Oneshot),
+        ("idle", Self::Idle),
     ];
 }
 

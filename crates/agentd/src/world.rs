@@ -80,6 +80,8 @@ pub struct World {
     pub cgroups: Option<CgroupRoot>,
     /// Tells when a cgroup becomes empty or loses a process to the OOM killer.
     pub watches: crate::watch::groups::Watches,
+    /// Which PID files are waited for, and main processes that are no children of ours.
+    pub mains: crate::watch::mains::Mains,
     /// Users and groups.
     pub accounts: Accounts,
     /// Limits that processes of units get, as the manager found them.
@@ -266,6 +268,7 @@ impl World {
         if let Some(Err(error)) = run.credentials.as_deref().map(credentials::discard) {
             tracing::error!(unit = %run.unit.name, %error, "the secrets of the run cannot be removed");
         }
+        crate::watch::mains::forget(self, id, &run);
         if let Some(folders) = run.private_tmp {
             temporary::remove(folders);
         }

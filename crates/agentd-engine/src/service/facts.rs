@@ -8,7 +8,9 @@ use agentd_unit::{
 };
 
 use super::Who;
+use super::main_process::Search;
 use super::notify::Watchdog;
+use super::reload::Reloading;
 use crate::clock::Monotonic;
 use crate::effect::{Effect, KillTarget, Level, Monitor, Spawn, SpawnEnvironment};
 use crate::event::{ExitStatus, SpawnFailure, SpawnFailureKind};
@@ -56,6 +58,11 @@ pub(crate) struct Run {
     pub(crate) spawn_failed: bool,
     pub(crate) watchdog: Option<Watchdog>,
     pub(crate) reload_failed: bool,
+    pub(crate) reload: Reloading,
+    /// The main process is being looked for, or was found.
+    pub(crate) search: Search,
+    /// Until when it waits for the jobs of others, as long as it does (`Type=idle`).
+    pub(crate) idle_until: Option<Monotonic>,
     /// SIGKILL did not empty it in time: who waits for the stop is to be told.
     pub(crate) unkillable: bool,
     /// Its processes stand still.
@@ -91,6 +98,9 @@ impl Run {
             spawn_failed: false,
             watchdog: None,
             reload_failed: false,
+            reload: Reloading::default(),
+            search: Search::default(),
+            idle_until: None,
             unkillable: false,
             frozen: false,
             said_unkillable: false,
@@ -208,9 +218,10 @@ impl Facts {
     pub(crate) fn spawn(&mut self, kind: ExecKind, index: usize, out: &mut Out<'_>) {
         let id = out.ids.effect();
         let Some(environment) = self.environment(kind) else { return };
+        let is_main = kind == ExecKind::Start && !self.is_forking();
         let Some(run) = &mut self.run else { return };
         let process = Process { id, pid: None, kind, index };
-        *(if kind == ExecKind::Start { &mut run.main } else { &mut run.control }) = Some(process);
+        *(if is_main { &mut run.main } else { &mut run.control }) = Some(process);
         run.emptied = false;
         run.spawned = true;
         let (run, unit) = (run.id, Arc::clone(&run.unit));
@@ -305,12 +316,15 @@ impl Facts {
             ExitStatus::Exited(1..=254) if process.kind == ExecKind::Condition => {
                 ServiceResult::ExecCondition
             }
+            ExitStatus::Unknown if self.run.as_ref().is_some_and(|run| run.stop_asked) => {
+                ServiceResult::Success // What it was asked for.
+            }
             status => judge(status, daemon),
         };
         if who == Who::Main {
             self.main_ended(status, outcome, out);
         }
-        self.log_exit(process, status, outcome, out);
+        self.log_exit(who, process, status, outcome, out);
         outcome
     }
 
@@ -352,14 +366,21 @@ impl Facts {
         }
     }
 
-    fn log_exit(&self, process: Process, status: ExitStatus, outcome: ServiceResult, out: &mut Out<'_>) {
+    fn log_exit(
+        &self,
+        who: Who,
+        process: Process,
+        status: ExitStatus,
+        outcome: ServiceResult,
+        out: &mut Out<'_>,
+    ) {
         let Some(run) = &self.run else { return };
-        let (what, bad) = match process.kind {
-            ExecKind::Start => ("Main process".to_owned(), Level::Notice),
-            kind => (format!("Control process ({kind})"), Level::Warning),
+        let (what, bad) = match who {
+            Who::Main => ("Main process".to_owned(), Level::Notice),
+            Who::Control => (format!("Control process ({})", process.kind), Level::Warning),
         };
         let level = match outcome {
-            ServiceResult::Success if process.kind == ExecKind::Start => Level::Info,
+            ServiceResult::Success if who == Who::Main => Level::Info,
             ServiceResult::Success => Level::Debug,
             _ => bad,
         };

@@ -112,6 +112,9 @@ pub(super) fn signal(facts: &mut Facts, out: &mut Out<'_>) -> S {
 }
 
 fn terminate(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    if facts.run.as_ref().is_some_and(|run| !run.spawned) {
+        return settle(facts, out); // There is nobody to ask.
+    }
     let Some((main, control, signal)) = targets(facts) else { return settle(facts, out) };
     match facts.kill_mode() {
         KillMode::ControlGroup => ask(KillTarget::All, signal, facts, out),
@@ -227,10 +230,14 @@ pub(super) fn stop(index: usize, until: Until, event: E, facts: &mut Facts, out:
         E::Start(_)
         | E::Reload
         | E::Up(_)
+        | E::NoMain
+        | E::PidFile
+        | E::Quiet
         | E::Emptied
         | E::Cleared
         | E::Ready
-        | E::Reloading
+        | E::Reloading(_)
+        | E::ReloadRefused
         | E::Stopping
         | E::Hung
         | E::Tick => state,
@@ -252,11 +259,15 @@ pub(super) fn stop_watchdog(until: Until, event: E, facts: &mut Facts, out: &mut
         | E::Reload
         | E::Up(_)
         | E::Gone { who: Who::Control, .. }
+        | E::NoMain
+        | E::PidFile
+        | E::Quiet
         | E::Emptied
         | E::Cleared
         | E::Oom
         | E::Ready
-        | E::Reloading
+        | E::Reloading(_)
+        | E::ReloadRefused
         | E::Stopping
         | E::Hung
         | E::Tick => state,
@@ -288,9 +299,18 @@ pub(super) fn sigterm(phase: Phase, until: Until, event: E, facts: &mut Facts, o
             facts.worsen(R::Timeout);
             kill(phase, facts, out)
         }
-        E::Start(_) | E::Reload | E::Cleared | E::Ready | E::Reloading | E::Stopping | E::Hung | E::Tick => {
-            state
-        }
+        E::Start(_)
+        | E::Reload
+        | E::NoMain
+        | E::PidFile
+        | E::Quiet
+        | E::Cleared
+        | E::Ready
+        | E::Reloading(_)
+        | E::ReloadRefused
+        | E::Stopping
+        | E::Hung
+        | E::Tick => state,
     }
 }
 
@@ -350,9 +370,18 @@ pub(super) fn sigkill(phase: Phase, until: Until, event: E, facts: &mut Facts, o
             state
         }
         E::Tick if expired(until, out) => still_around(phase, facts, out),
-        E::Start(_) | E::Reload | E::Cleared | E::Ready | E::Reloading | E::Stopping | E::Hung | E::Tick => {
-            state
-        }
+        E::Start(_)
+        | E::Reload
+        | E::NoMain
+        | E::PidFile
+        | E::Quiet
+        | E::Cleared
+        | E::Ready
+        | E::Reloading(_)
+        | E::ReloadRefused
+        | E::Stopping
+        | E::Hung
+        | E::Tick => state,
     }
 }
 
@@ -413,10 +442,14 @@ pub(super) fn stop_post(index: usize, until: Until, event: E, facts: &mut Facts,
         | E::Reload
         | E::Up(_)
         | E::Gone { who: Who::Main, .. }
+        | E::NoMain
+        | E::PidFile
+        | E::Quiet
         | E::Emptied
         | E::Cleared
         | E::Ready
-        | E::Reloading
+        | E::Reloading(_)
+        | E::ReloadRefused
         | E::Stopping
         | E::Hung
         | E::Tick => state,

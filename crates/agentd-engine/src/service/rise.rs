@@ -1,14 +1,21 @@
 //! The way up: from rest to running, and reloading.
 
-use agentd_unit::{ExecKind, ServiceType, Signal};
+use std::time::Duration;
 
-use super::{Facts, Run, ServiceEvent as E, ServiceState as S, Who, end, expired, fall};
+use agentd_unit::{ExecKind, ServiceType};
+
+use super::{
+    Facts, Run, ServiceEvent as E, ServiceState as S, Who, end, expired, fall, main_process, reload,
+};
 use crate::clock::Monotonic;
-use crate::effect::{Effect, KillTarget, Level};
+use crate::effect::{Effect, Level};
 use crate::out::{Out, message};
 use crate::state::ServiceResult as R;
 
 type Until = Option<Monotonic>;
+
+/// How long `Type=idle` waits for the jobs of others at most, systemd.service(5).
+const IDLE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// `Dead` and `Failed`: only a start leads out of them.
 pub(super) fn at_rest(state: S, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
@@ -19,11 +26,15 @@ pub(super) fn at_rest(state: S, event: E, facts: &mut Facts, out: &mut Out<'_>) 
         | E::Reload
         | E::Up(_)
         | E::Gone { .. }
+        | E::NoMain
+        | E::PidFile
+        | E::Quiet
         | E::Emptied
         | E::Cleared
         | E::Oom
         | E::Ready
-        | E::Reloading
+        | E::Reloading(_)
+        | E::ReloadRefused
         | E::Stopping
         | E::Hung
         | E::Tick => state,
@@ -40,11 +51,15 @@ pub(super) fn auto_restart(at: Monotonic, due: bool, event: E, facts: &mut Facts
         E::Reload
         | E::Up(_)
         | E::Gone { .. }
+        | E::NoMain
+        | E::PidFile
+        | E::Quiet
         | E::Emptied
         | E::Cleared
         | E::Oom
         | E::Ready
-        | E::Reloading
+        | E::Reloading(_)
+        | E::ReloadRefused
         | E::Stopping
         | E::Hung
         | E::Tick => state,
@@ -84,10 +99,14 @@ pub(super) fn clearing(until: Until, event: E, facts: &mut Facts, out: &mut Out<
         | E::Reload
         | E::Up(_)
         | E::Gone { .. }
+        | E::NoMain
+        | E::PidFile
+        | E::Quiet
         | E::Emptied
         | E::Oom
         | E::Ready
-        | E::Reloading
+        | E::Reloading(_)
+        | E::ReloadRefused
         | E::Stopping
         | E::Hung
         | E::Tick => S::Clearing { until },
@@ -119,13 +138,33 @@ fn enter_start(index: usize, until: Until, facts: &mut Facts, out: &mut Out<'_>)
     if index >= facts.commands(ExecKind::Start) {
         return enter_start_post(0, until, facts, out);
     }
+    if facts.service_type() == ServiceType::Idle
+        && let Some(run) = &mut facts.run
+    {
+        // The others' time is not its own: TimeoutStartSec counts from when it begins.
+        run.idle_until = Some(out.now.monotonic + IDLE_PATIENCE);
+        return S::Start { index, until: None };
+    }
+    execute(index, until, facts, out)
+}
+
+/// A service of `Type=idle` has waited enough.
+fn stop_idling(index: usize, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    if let Some(run) = &mut facts.run {
+        run.idle_until = None;
+    }
+    let until = facts.until(facts.section().and_then(|service| service.timeout_start), out);
+    execute(index, until, facts, out)
+}
+
+fn execute(index: usize, until: Until, facts: &mut Facts, out: &mut Out<'_>) -> S {
     facts.spawn(ExecKind::Start, index, out);
     let oneshot = facts.service_type() == ServiceType::Oneshot;
     let bound = facts.section().and_then(|service| service.runtime_max).filter(|_| oneshot && index == 0);
     S::Start { index, until: until.into_iter().chain(facts.until(bound, out)).min() }
 }
 
-fn enter_start_post(index: usize, until: Until, facts: &mut Facts, out: &mut Out<'_>) -> S {
+pub(super) fn enter_start_post(index: usize, until: Until, facts: &mut Facts, out: &mut Out<'_>) -> S {
     if index == 0 {
         facts.arm_watchdog(out);
     }
@@ -133,19 +172,36 @@ fn enter_start_post(index: usize, until: Until, facts: &mut Facts, out: &mut Out
         facts.spawn(ExecKind::StartPost, index, out);
         return S::StartPost { index, until };
     }
+    if let Some(state) = main_process::search_after_post(index, until, facts, out) {
+        return state;
+    }
+    began(facts, out)
+}
+
+/// All that belongs to the start is done.
+pub(super) fn began(facts: &mut Facts, out: &mut Out<'_>) -> S {
     let bound = facts.section().and_then(|service| service.runtime_max);
     let until = facts.until(bound, out);
     enter_running(until, facts, out)
 }
 
 /// Running if the main process is, else what its end left.
-fn enter_running(until: Until, facts: &mut Facts, out: &mut Out<'_>) -> S {
+pub(super) fn enter_running(until: Until, facts: &mut Facts, out: &mut Out<'_>) -> S {
     let now = out.now.monotonic;
     let Some(run) = &mut facts.run else { return S::Dead };
     run.up_since.get_or_insert(now);
     if run.main.is_some() {
         return S::Running { until };
     }
+    if facts.is_headless() {
+        facts.await_empty(out);
+        let empty = facts.run.as_ref().is_none_or(|run| run.emptied);
+        return if empty { main_ended(R::Success, facts, out) } else { S::Running { until } };
+    }
+    if facts.find_successor(out) {
+        return S::Running { until };
+    }
+    let Some(run) = &facts.run else { return S::Dead };
     main_ended(run.main_outcome, facts, out)
 }
 
@@ -177,10 +233,14 @@ pub(super) fn condition(index: usize, until: Until, event: E, facts: &mut Facts,
         | E::Reload
         | E::Up(_)
         | E::Gone { who: Who::Main, .. }
+        | E::NoMain
+        | E::PidFile
+        | E::Quiet
         | E::Emptied
         | E::Cleared
         | E::Ready
-        | E::Reloading
+        | E::Reloading(_)
+        | E::ReloadRefused
         | E::Stopping
         | E::Hung
         | E::Tick => S::Condition { index, until },
@@ -200,10 +260,14 @@ pub(super) fn start_pre(index: usize, until: Until, event: E, facts: &mut Facts,
         | E::Reload
         | E::Up(_)
         | E::Gone { who: Who::Main, .. }
+        | E::NoMain
+        | E::PidFile
+        | E::Quiet
         | E::Emptied
         | E::Cleared
         | E::Ready
-        | E::Reloading
+        | E::Reloading(_)
+        | E::ReloadRefused
         | E::Stopping
         | E::Hung
         | E::Tick => S::StartPre { index, until },
@@ -213,17 +277,34 @@ pub(super) fn start_pre(index: usize, until: Until, event: E, facts: &mut Facts,
 /// `Start`: when it counts as started depends on Type.
 pub(super) fn start(index: usize, until: Until, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
     let service_type = facts.service_type();
+    let state = S::Start { index, until };
+    if let Some(state) = main_process::searching(state, &event, facts, out) {
+        return state;
+    }
+    let idles = state.waits_for_quiet(facts);
     match event {
-        E::Up(Who::Main) if matches!(service_type, ServiceType::Simple | ServiceType::Exec) => {
+        E::Quiet if idles => stop_idling(index, facts, out),
+        E::Tick if idles && expired(facts.run.as_ref().and_then(|run| run.idle_until), out) => {
+            stop_idling(index, facts, out)
+        }
+        E::Up(Who::Main)
+            if matches!(service_type, ServiceType::Simple | ServiceType::Exec | ServiceType::Idle) =>
+        {
             enter_start_post(0, until, facts, out)
         }
-        E::Ready if service_type == ServiceType::Notify => enter_start_post(0, until, facts, out),
+        E::Ready if matches!(service_type, ServiceType::Notify | ServiceType::NotifyReload) => {
+            enter_start_post(0, until, facts, out)
+        }
+        E::Gone { who: Who::Control, outcome: R::Success } => main_process::forked(index, until, facts, out),
         E::Gone { who: Who::Main, outcome: R::Success } => match service_type {
             ServiceType::Oneshot => enter_start(index + 1, until, facts, out),
-            ServiceType::Simple | ServiceType::Exec => enter_start_post(0, until, facts, out),
-            ServiceType::Notify => fall::fail(R::Protocol, facts, out),
+            ServiceType::Simple | ServiceType::Exec | ServiceType::Idle => {
+                enter_start_post(0, until, facts, out)
+            }
+            ServiceType::Notify | ServiceType::NotifyReload => fall::fail(R::Protocol, facts, out),
+            ServiceType::Forking => state, // It was told of too early; the command itself counts.
         },
-        E::Gone { who: Who::Main, outcome } => fall::fail(outcome, facts, out),
+        E::Gone { outcome, .. } => fall::fail(outcome, facts, out),
         E::Stop => fall::asked(facts, |facts| fall::signal(facts, out)),
         E::Force => fall::force(facts, out),
         E::Oom => fall::fail(R::OomKill, facts, out),
@@ -231,19 +312,25 @@ pub(super) fn start(index: usize, until: Until, event: E, facts: &mut Facts, out
         E::Start(_)
         | E::Reload
         | E::Up(_)
-        | E::Gone { who: Who::Control, .. }
+        | E::NoMain
+        | E::PidFile
+        | E::Quiet
         | E::Emptied
         | E::Cleared
         | E::Ready
-        | E::Reloading
+        | E::Reloading(_)
+        | E::ReloadRefused
         | E::Stopping
         | E::Hung
-        | E::Tick => S::Start { index, until },
+        | E::Tick => state,
     }
 }
 
 /// `StartPost`: an end of the main process is looked at when the command is done.
 pub(super) fn start_post(index: usize, until: Until, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    if let Some(state) = main_process::searching(S::StartPost { index, until }, &event, facts, out) {
+        return state;
+    }
     match event {
         E::Gone { who: Who::Control, outcome: R::Success } => enter_start_post(index + 1, until, facts, out),
         E::Gone { who: Who::Control, outcome } => fall::fail(outcome, facts, out),
@@ -257,10 +344,14 @@ pub(super) fn start_post(index: usize, until: Until, event: E, facts: &mut Facts
         | E::Reload
         | E::Up(_)
         | E::Gone { who: Who::Main, .. }
+        | E::NoMain
+        | E::PidFile
+        | E::Quiet
         | E::Emptied
         | E::Cleared
         | E::Ready
-        | E::Reloading
+        | E::Reloading(_)
+        | E::ReloadRefused
         | E::Stopping
         | E::Tick => S::StartPost { index, until },
     }
@@ -270,14 +361,20 @@ pub(super) fn start_post(index: usize, until: Until, event: E, facts: &mut Facts
 pub(super) fn up(state: S, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
     let until = if let S::Running { until } = state { until } else { None };
     match event {
+        E::Gone { who: Who::Main, .. } if facts.find_successor(out) => state,
         E::Gone { who: Who::Main, outcome } => main_ended(outcome, facts, out),
+        E::NoMain if matches!(state, S::Running { .. }) => without_successor(state, facts, out),
+        E::Emptied if matches!(state, S::Running { .. }) && facts.is_headless() => {
+            main_ended(R::Success, facts, out)
+        }
         E::Stop => fall::asked(facts, |facts| fall::enter_stop(R::Success, facts, out)),
         E::Force => fall::force(facts, out),
-        E::Reload if facts.commands(ExecKind::Reload) > 0 => enter_reload(0, facts, out),
+        E::Reload => reload::begin(state, facts, out),
         E::Oom => fall::fail(R::OomKill, facts, out),
-        E::Reloading if facts.service_type() == ServiceType::Notify => {
-            let timeout = facts.section().and_then(|service| service.timeout_start);
-            S::Reload { index: None, until: facts.until(timeout, out) }
+        E::Reloading(_)
+            if matches!(facts.service_type(), ServiceType::Notify | ServiceType::NotifyReload) =>
+        {
+            reload::announced(facts, out)
         }
         E::Stopping if matches!(state, S::Running { .. }) => fall::announced(facts, out),
         E::Hung => fall::hung(facts, out),
@@ -292,96 +389,23 @@ pub(super) fn up(state: S, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S 
         }
         E::Tick if matches!(state, S::Running { .. }) && facts.is_hung(out) => fall::hung(facts, out),
         E::Start(_)
-        | E::Reload
         | E::Up(_)
         | E::Gone { who: Who::Control, .. }
+        | E::NoMain
+        | E::PidFile
+        | E::Quiet
         | E::Emptied
         | E::Cleared
         | E::Ready
-        | E::Reloading
+        | E::Reloading(_)
+        | E::ReloadRefused
         | E::Stopping
         | E::Tick => state,
     }
 }
 
-fn enter_reload(index: usize, facts: &mut Facts, out: &mut Out<'_>) -> S {
-    if index == 0
-        && let Some(run) = &mut facts.run
-    {
-        run.reload_failed = false;
-    }
-    facts.spawn(ExecKind::Reload, index, out);
-    let timeout = facts.section().and_then(|service| service.timeout_start);
-    S::Reload { index: Some(index), until: facts.until(timeout, out) }
-}
-
-fn reloaded(failed: bool, facts: &mut Facts, out: &mut Out<'_>) -> S {
-    if let Some(run) = &mut facts.run {
-        run.reload_failed |= failed;
-    }
-    let runtime_max = facts.section().and_then(|service| service.runtime_max);
-    let up_since = facts.run.as_ref().and_then(|run| run.up_since);
-    let until = runtime_max.zip(up_since).map(|(span, since)| since + span);
-    enter_running(until, facts, out)
-}
-
-/// `Reload`: whatever comes of it, the service stays up.
-pub(super) fn reload(
-    index: Option<usize>,
-    until: Until,
-    event: E,
-    facts: &mut Facts,
-    out: &mut Out<'_>,
-) -> S {
-    let state = S::Reload { index, until };
-    match (event, index) {
-        (E::Gone { who: Who::Control, outcome: R::Success }, Some(index))
-            if index + 1 < facts.commands(ExecKind::Reload) =>
-        {
-            enter_reload(index + 1, facts, out)
-        }
-        (E::Gone { who: Who::Control, outcome }, Some(_)) => reloaded(outcome != R::Success, facts, out),
-        (E::Gone { who: Who::Main, .. } | E::Ready, None) => reloaded(false, facts, out),
-        (E::Stop, _) => fall::asked(facts, |facts| fall::signal(facts, out)),
-        (E::Force, _) => fall::force(facts, out),
-        (E::Oom, _) => fall::fail(R::OomKill, facts, out),
-        (E::Stopping, None) => fall::announced(facts, out),
-        (E::Hung, _) => fall::hung(facts, out),
-        (E::Tick, _) if expired(until, out) => reload_timed_out(index, facts, out),
-        (E::Tick, _) if facts.is_hung(out) => fall::hung(facts, out),
-        (
-            E::Start(_)
-            | E::Reload
-            | E::Up(_)
-            | E::Gone { .. }
-            | E::Emptied
-            | E::Cleared
-            | E::Ready
-            | E::Reloading
-            | E::Stopping
-            | E::Tick,
-            _,
-        ) => state,
-    }
-}
-
-fn reload_timed_out(index: Option<usize>, facts: &mut Facts, out: &mut Out<'_>) -> S {
-    fall::say(
-        facts,
-        Level::Warning,
-        out,
-        format_args!("Reload operation timed out. Killing reload process."),
-    );
-    let Some(run) = &mut facts.run else { return S::Dead };
-    if run.reload_failed {
-        run.control = None; // It was killed already: of its end we never heard.
-    }
-    let control = run.control.filter(|_| index.is_some());
-    let Some(control) = control else { return reloaded(true, facts, out) };
-    facts.kill(KillTarget::Process(control.id), Signal::KILL, out);
-    if let Some(run) = &mut facts.run {
-        run.reload_failed = true;
-    }
-    // No further command of the list: SIGKILL is not a clean end, so the list stops there.
-    S::Reload { index, until: facts.until(facts.section().and_then(|service| service.timeout_stop), out) }
+/// Its main process has ended, and the PID file names no other.
+fn without_successor(state: S, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    let Some(run) = facts.run.as_ref().filter(|run| run.main.is_none()) else { return state };
+    main_ended(run.main_outcome, facts, out)
 }

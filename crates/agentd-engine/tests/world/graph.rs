@@ -150,7 +150,10 @@ fn service(dice: &mut Dice, unit: &mut Unit, whole: bool) {
         ServiceType::Simple,
         ServiceType::Exec,
         ServiceType::Notify,
-        ServiceType::Notify,
+        ServiceType::NotifyReload,
+        ServiceType::Forking,
+        ServiceType::Forking,
+        ServiceType::Idle,
         ServiceType::Oneshot,
     ]);
     let oneshot = service_type == ServiceType::Oneshot;
@@ -185,6 +188,12 @@ fn service(dice: &mut Dice, unit: &mut Unit, whole: bool) {
         ]),
         ..ServiceSection::default()
     };
+    if service_type == ServiceType::Forking {
+        service.watchdog = None; // Its daemon says nothing.
+        let path = || std::path::PathBuf::from("/run/some.pid");
+        service.life.pid_file = (!dice.once_in(3)).then(path);
+        service.life.guess_main_pid = dice.once_in(4).then_some(false);
+    }
     if whole && service.kill_mode != KillMode::Mixed {
         service.kill_mode = KillMode::ControlGroup;
     }

@@ -59,6 +59,7 @@ impl World {
         let helpers =
             self.runs.iter().any(|(run, info)| *run != spawn.run && info.unit == *unit && info.helpers > 0);
         law(!other_life && !helpers, || format!("two lives of {unit} overlap"))?;
+        self.check_quiet(spawn)?;
         let main = |p: &super::Process| p.unit == *unit && p.alive && p.kind == ExecKind::Start;
         law(spawn.kind != ExecKind::Start || !self.processes.values().any(main), || {
             format!("{unit} has two main processes")
@@ -107,6 +108,7 @@ impl World {
         for view in views.values() {
             self.check_unit(view, &views)?;
         }
+        self.check_idle(&views)?;
         for (unit, cause) in &self.returning {
             let (Some(unit), Some(cause)) = (views.get(unit), views.get(cause)) else { continue };
             let name = &unit.unit.name;
@@ -171,6 +173,7 @@ impl World {
             self.check_bonds(view)?;
         }
         self.check_patience(view)?;
+        self.check_main(view)?;
         let lived_by = self.busy.get(name).filter(|_| view.active == ActiveState::Failed);
         let hooks = lived_by.filter(|_| !self.manager.is_shutting_down()).map(|unit| &unit.unit.on_failure);
         for hook in hooks.into_iter().flatten() {
@@ -240,6 +243,13 @@ impl World {
             return Err(format!("{unit} is on its way since {since:?}"));
         }
         let views: Vec<UnitView> = self.manager.units().collect();
+        let services = views.iter().filter(|view| view.unit.as_service().is_some());
+        for view in services.filter(|view| view.sub == "running" && view.job.is_none()) {
+            let name = &view.unit.name;
+            let helpers = self.runs.values().any(|info| info.unit == *name && info.helpers > 0);
+            let lives = self.processes.values().any(|p| p.unit == *name && p.alive);
+            law(lives || helpers || self.loses, || format!("{name} is running and has no process"))?;
+        }
         let find = |name: &UnitName| views.iter().find(|view| view.unit.name == *name);
         for view in views.iter().filter(|view| view.active == ActiveState::Active && view.job.is_none()) {
             for upheld in view.unit.unit.upholds.iter().filter_map(find) {

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test helper fails the test")]
 
+mod daemon;
 mod dice;
 mod graph;
 mod heir;
@@ -27,7 +28,7 @@ use agentd_engine::{
     Boottime, Config, Effect, EffectId, Event, ExitStatus, InvocationId, JobId, JobView, Manager, Memo,
     Monotonic, Now, Request, RequestId,
 };
-use agentd_unit::{ExecKind, Realtime, Unit, UnitName};
+use agentd_unit::{Realtime, Unit, UnitName};
 
 use dice::{Dice, TICK, WORLD};
 use process::{Process, Program, RunInfo};
@@ -45,6 +46,8 @@ enum Happening {
     Death(EffectId, ExitStatus),
     /// A helper that a service left behind dies.
     HelperDeath(InvocationId),
+    /// The daemon of a run writes a number into its PID file, its own or another's.
+    PidFile(InvocationId, bool),
     /// A process gives a sign of life, if it still lives.
     Beat(EffectId),
     /// Somebody does something.
@@ -75,6 +78,10 @@ pub(crate) struct World {
     ends: BTreeMap<UnitName, (Monotonic, Duration)>,
     effects_seen: BTreeSet<EffectId>,
     shutdowns: u32,
+    /// Daemons that have a name: under which they were born, and under which the manager knows them.
+    renamed: BTreeMap<EffectId, EffectId>,
+    /// Since when a service waits until no other job runs.
+    idle_since: BTreeMap<UnitName, Monotonic>,
     /// Units that were not at rest when the present step began, and what they lived by.
     busy: BTreeMap<UnitName, Arc<Unit>>,
     /// Units of which something was said in the present step.
@@ -141,6 +148,8 @@ impl World {
             ends: BTreeMap::new(),
             effects_seen: BTreeSet::new(),
             shutdowns: 0,
+            renamed: BTreeMap::new(),
+            idle_since: BTreeMap::new(),
             busy: BTreeMap::new(),
             touched: BTreeSet::new(),
             alone: BTreeSet::new(),
@@ -254,6 +263,7 @@ impl World {
             Happening::Event(event) => self.event(event),
             Happening::Death(id, status) => self.die(id, status),
             Happening::HelperDeath(run) => self.helper_dies(run),
+            Happening::PidFile(run, right) => self.write_pid_file(run, right),
             Happening::Beat(id) => self.beat(id),
             Happening::Deed(n) => self.deed(n),
         }
@@ -305,11 +315,18 @@ impl World {
 
     /// What the world itself keeps of an event.
     fn hear(&mut self, event: &Event) {
+        if let Event::Emptied { run, .. } = event {
+            self.hear_empty(*run);
+        }
         let Event::Exited { id, run, .. } = event else { return };
+        let known = |unit: &UnitName| {
+            let main = self.manager.unit(unit).and_then(|view| view.main);
+            main.is_some_and(|(main, _)| main == *id)
+        };
         let Some(process) = self.processes.get_mut(id).filter(|process| !process.heard) else { return };
         process.heard = true;
         let Some(info) = self.runs.get(run).filter(|info| info.whole) else { return };
-        if process.kind == ExecKind::Start {
+        if process.is_main && known(&process.unit) {
             self.ends.insert(process.unit.clone(), (self.now.monotonic, info.restart_sec));
         }
     }
@@ -327,6 +344,8 @@ impl World {
             Effect::KillAll { run } => self.kill_all(run),
             Effect::Freeze { run, frozen } => self.freeze(run, frozen),
             Effect::AwaitEmpty { id, run } => self.await_empty(id, run),
+            Effect::FindMain { id, run, by } => self.find_main(id, run, by),
+            Effect::AskReload { id, run, process, .. } => self.ask_reload(id, run, process),
             Effect::Check { id, unit } => self.look(id, &unit),
             Effect::Release { run } => self.release(run),
             Effect::Accepted { request, .. } => self.must_be_open(request),
@@ -354,7 +373,9 @@ impl World {
             Effect::Finished { request, result, .. } => (request, result).hash(&mut self.trace),
             Effect::Freeze { run, frozen } => (run, frozen).hash(&mut self.trace),
             Effect::KillAll { run } | Effect::Release { run } => run.hash(&mut self.trace),
-            Effect::AwaitEmpty { id, run } => (id, run).hash(&mut self.trace),
+            Effect::AwaitEmpty { id, run }
+            | Effect::FindMain { id, run, .. }
+            | Effect::AskReload { id, run, .. } => (id, run).hash(&mut self.trace),
             Effect::Check { id, unit } => (id, &unit.name).hash(&mut self.trace),
             Effect::Accepted { request, job } => (request, job).hash(&mut self.trace),
             Effect::Done { request } | Effect::Refused { request, .. } => request.hash(&mut self.trace),

@@ -8,6 +8,7 @@ use agentd_engine::{
 };
 use agentd_unit::{ExecKind, KillMode, ServiceType, Signal, Unit, UnitName};
 
+use super::daemon::Daemon;
 use super::dice::{Dice, PROCESS, PROGRAM, RUN};
 use super::{Happening, World};
 
@@ -38,7 +39,7 @@ impl Program {
 
 /// What goes wrong with one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mischief {
+pub(super) enum Mischief {
     Nothing,
     /// It is not executed at all.
     Refused,
@@ -78,15 +79,19 @@ pub(super) struct Process {
     pub(super) run: InvocationId,
     pub(super) unit: UnitName,
     pub(super) kind: ExecKind,
+    /// Its end is the end of its service, but for what comes after.
+    pub(super) is_main: bool,
     pub(super) alive: bool,
     /// The manager has heard of its end.
     pub(super) heard: bool,
-    stubborn: bool,
+    /// The manager has a name for it; else it hears nothing of it.
+    pub(super) named: bool,
+    pub(super) stubborn: bool,
     /// Between two signs of life.
-    beat: Option<Duration>,
+    pub(super) beat: Option<Duration>,
     /// When the manager will have heard that it is there.
-    told_at: Monotonic,
-    dice: Dice,
+    pub(super) told_at: Monotonic,
+    pub(super) dice: Dice,
 }
 
 pub(super) struct RunInfo {
@@ -98,7 +103,13 @@ pub(super) struct RunInfo {
     pub(super) whole: bool,
     /// Its RestartSec.
     pub(super) restart_sec: Duration,
-    dice: Dice,
+    /// What is there of a daemon that went into the background.
+    pub(super) daemon: Daemon,
+    /// The manager has heard that it is empty, and nothing was born since.
+    pub(super) heard_empty: bool,
+    /// Its ExecStart was to be run.
+    pub(super) begun: bool,
+    pub(super) dice: Dice,
 }
 
 /// Whether no process outlives the run, and its RestartSec.
@@ -109,7 +120,7 @@ fn rules(unit: &Unit) -> (bool, Duration) {
     (whole, service.map_or(Duration::ZERO, |service| service.restart_sec))
 }
 
-fn ready() -> Notification {
+pub(super) fn ready() -> Notification {
     Notification { ready: true, ..Notification::default() }
 }
 
@@ -124,6 +135,8 @@ impl World {
         let unit = spawn.unit.name.clone();
         let number = self.number(&unit);
         self.begin_run(&spawn, number);
+        let begins = spawn.kind == ExecKind::Start;
+        self.run_info(spawn.run, |info| info.begun |= begins);
         let seed = self.seed;
         let program = self.programs.entry(unit.clone()).or_insert_with(|| Program::of(seed, number));
         program.spawns += 1;
@@ -144,13 +157,16 @@ impl World {
             run: spawn.run,
             unit,
             kind: spawn.kind,
+            is_main: main && service.is_some_and(|s| s.service_type != ServiceType::Forking),
             alive: true,
             heard: false,
+            named: true,
             stubborn: program.stubborn || mischief == Mischief::Stubborn,
             beat: beat.map(|span| span / 2),
             told_at: self.now.monotonic + delay,
             dice,
         };
+        self.run_info(spawn.run, |info| info.heard_empty = false);
         if program.forks && main {
             self.run_info(spawn.run, |info| info.helpers += 1);
         }
@@ -171,6 +187,9 @@ impl World {
             released: false,
             whole,
             restart_sec,
+            daemon: Daemon::default(),
+            heard_empty: false,
+            begun: false,
             dice,
         });
     }
@@ -180,14 +199,14 @@ impl World {
         self.run_info(run, |info| (info.whole, info.restart_sec) = rules(unit));
     }
 
-    fn run_info(&mut self, run: InvocationId, change: impl FnOnce(&mut RunInfo)) {
+    pub(super) fn run_info(&mut self, run: InvocationId, change: impl FnOnce(&mut RunInfo)) {
         if let Some(info) = self.runs.get_mut(&run) {
             change(info);
         }
     }
 
     /// An answer comes; in some worlds it comes twice, in some it is lost.
-    fn tell(&mut self, event: Event, delay: Duration, dice: &mut Dice) {
+    pub(super) fn tell(&mut self, event: Event, delay: Duration, dice: &mut Dice) {
         if self.loses && dice.once_in(25) && !self.is_calm {
             return;
         }
@@ -211,9 +230,13 @@ impl World {
 
     /// What the process will do of itself.
     fn act(&mut self, spawn: &Spawn, mischief: Mischief, delay: Duration, process: &mut Process) {
-        let oneshot =
-            spawn.unit.as_service().is_some_and(|body| body.service.service_type == ServiceType::Oneshot);
+        let service_type = spawn.unit.as_service().map(|body| body.service.service_type);
+        let oneshot = service_type == Some(ServiceType::Oneshot);
         let main = spawn.kind == ExecKind::Start;
+        if main && service_type == Some(ServiceType::Forking) {
+            self.fork(spawn, mischief, delay, process);
+            return;
+        }
         if !main || oneshot {
             let code = u8::from(mischief == Mischief::Fails);
             let lasts = process.dice.below(if main { 500 } else { 50 });
@@ -271,7 +294,7 @@ impl World {
         }
     }
 
-    fn say(&mut self, spawn: &Spawn, delay: Duration, notification: Notification) {
+    pub(super) fn say(&mut self, spawn: &Spawn, delay: Duration, notification: Notification) {
         let (run, sender) = (spawn.run, Sender::Process(spawn.id));
         self.after(delay, Happening::Event(Event::Notified { run, sender, notification }));
     }
@@ -289,13 +312,19 @@ impl World {
 
     pub(super) fn die(&mut self, id: EffectId, status: ExitStatus) {
         let now = self.now.monotonic;
+        let id = self.renamed.get(&id).copied().unwrap_or(id);
         let Some(mut process) = self.processes.remove(&id) else { return };
         let run = process.run;
         if process.alive {
             process.alive = false;
             let delay = (process.told_at - now) + Duration::from_millis(process.dice.below(10));
             let mut dice = process.dice.clone();
-            self.tell(Event::Exited { id, run, status }, delay, &mut dice);
+            if process.named {
+                self.tell(Event::Exited { id, run, status }, delay, &mut dice);
+            } else {
+                process.heard = true;
+            }
+            self.leave_daemon(id, run, status);
         }
         self.processes.insert(id, process);
         self.tell_if_empty(run);
@@ -406,5 +435,6 @@ impl World {
         }
         self.run_info(run, |info| info.released = true);
         self.processes.retain(|_, process| process.run != run);
+        self.run_info(run, |info| info.daemon = Daemon::default());
     }
 }

@@ -202,7 +202,7 @@ pub(crate) fn apply(setting: &Setting, value: &Value<'_>, draft: &mut Draft, cx:
             set(&mut draft.service.timeout_start, span);
             set(&mut draft.service.timeout_stop, span);
         }
-        Slot::Choice(words, put) => choice(setting.key, value, &words(), |word| put(draft, word), cx),
+        Slot::Choice(words, put) => choice(value, &words(), |word| put(draft, word), cx),
         Slot::Signal(field) => set(field(draft), cx.parse(value, "a signal", signal)),
         Slot::Commands(kind) => command_list(draft.service.commands_mut(*kind), value, cx),
         Slot::Environment => environment(value, draft, cx),

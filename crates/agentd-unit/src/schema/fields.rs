@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use super::apply::{ApplyContext, resets, set};
-use super::refused_word;
 use crate::assignment::{Raw, Value};
 use crate::diagnostic::{nearest, quote};
 use crate::draft::Draft;
@@ -15,7 +14,6 @@ use crate::values::words::Escapes;
 use crate::values::{self, Refused};
 
 pub(super) fn choice(
-    key: &str,
     value: &Value<'_>,
     words: &[&'static str],
     mut put: impl FnMut(&str) -> bool,
@@ -35,11 +33,6 @@ pub(super) fn choice(
         },
     };
     if !put(&word) {
-        if let Some(why) = refused_word(key, &word) {
-            let help =
-                "keep it in the foreground: most daemons have an option for it, and Type=notify or exec";
-            return cx.refuse(&value.span, Refused::of(&word, &format!("is not supported: {why}"), help));
-        }
         let near = nearest(&word, words.iter().copied());
         let all = format!("the words are {}", words.join(", "));
         let help = near.map_or(all, |near| format!("did you mean '{near}'?"));

@@ -15,7 +15,6 @@ use crate::values::{Refused, exit_status, path};
 /// Where what is only checked here comes to have its effect.
 const ENGINE: &str = "the engine applies it in a later version";
 const SOCKETS: &str = "sockets come with a later version";
-const FORKING: &str = "Type=forking comes with a later version";
 
 /// The keys.
 pub(super) const SETTINGS: &[Setting] = &[
@@ -86,20 +85,18 @@ pub(super) const SETTINGS: &[Setting] = &[
         "The descriptors that are handed over do not block; default no.",
         SOCKETS,
     ),
-    Setting::typed(
+    Setting::new(
         "PIDFile",
         Slot::Own("absolute path", |value, d, cx| {
             let path = cx.parse_text(value, "a path", pid_file);
             set(&mut d.service.life.pid_file, path.map(Some));
         }),
-        "Where a daemon that goes into the background writes the number of its main process.",
-        FORKING,
+        "Where a daemon that goes into the background writes the number of its main process, for Type=forking.",
     ),
-    Setting::typed(
+    Setting::new(
         "GuessMainPID",
         Slot::MaybeBool(|d| &mut d.service.life.guess_main_pid),
-        "Without PIDFile, guess which of its processes is the main one; default yes.",
-        FORKING,
+        "Without PIDFile, guess which of its processes is the main one, for Type=forking; default yes.",
     ),
     Setting::new(
         "FileDescriptorStoreMax",
@@ -120,6 +117,14 @@ pub(super) const SETTINGS: &[Setting] = &[
         "SendSIGKILL",
         Slot::MaybeBool(|d| &mut d.service.life.send_sigkill),
         "What is left after TimeoutStopSec is killed; default yes.",
+    ),
+    Setting::new(
+        "ReloadSignal",
+        Slot::Own("signal", |value, d, cx| {
+            let signal = cx.parse(value, "a signal", signal);
+            set(&mut d.service.life.reload_signal, signal.map(Some));
+        }),
+        "What has a service of Type=notify-reload reload; default SIGHUP.",
     ),
     Setting::typed(
         "RestartKillSignal",

@@ -26,7 +26,7 @@ pub use man::man_pages;
 pub use page::keys_page;
 pub(crate) use slot::{Shape, Slot};
 pub(crate) use systemd::{
-    TYPES as SYSTEMD_TYPES, has_section as systemd_has_section, known, refused_word, renamed, substitute,
+    TYPES as SYSTEMD_TYPES, has_section as systemd_has_section, known, renamed, substitute,
 };
 
 use std::sync::LazyLock;

@@ -261,7 +261,6 @@ pub(crate) fn renamed(section: Section, key: &str) -> Option<(Section, &'static 
 /// Words of systemd's that agentd does not have, with the nearest that it has, and why.
 const SUBSTITUTES: &[(&str, &str, &str, &str)] = &[
     ("Type", "dbus", "exec", "agentd speaks no D-Bus"),
-    ("Type", "idle", "simple", "agentd does not hold output back for the console"),
     ("StandardInput", "socket", "null", "sockets come with a later version"),
     ("StandardOutput", "journal+console", "journal", "agentd copies no output to the console"),
     ("StandardOutput", "kmsg+console", "kmsg", "agentd copies no output to the console"),
@@ -278,15 +277,6 @@ const SUBSTITUTES: &[(&str, &str, &str, &str)] = &[
 pub(crate) fn substitute(section: Section, key: &str, word: &str) -> Option<(&'static str, &'static str)> {
     let mut known = SUBSTITUTES.iter().filter(|_| section == Section::Service);
     known.find(|(of, theirs, ..)| *of == key && *theirs == word).map(|(.., ours, why)| (*ours, *why))
-}
-
-/// Why a word of systemd's that a key of `[Service]` does not have cannot be taken as another one.
-#[must_use]
-pub(crate) fn refused_word(key: &str, word: &str) -> Option<&'static str> {
-    match (key, word) {
-        ("Type", "forking") => Some("agentd follows no daemon that goes into the background yet"),
-        _ => None,
-    }
 }
 
 /// Sections of systemd's for units that agentd does not have.

@@ -49,6 +49,8 @@ pub struct Life {
     pub send_sighup: bool,
     /// `SendSIGKILL`: `None`: what is left after `TimeoutStopSec` is killed.
     pub send_sigkill: Option<bool>,
+    /// `ReloadSignal`: what has a service of `Type=notify-reload` reload; `None`: SIGHUP.
+    pub reload_signal: Option<Signal>,
     /// `RestartKillSignal`: what a restart sends; `None`: as a stop.
     pub restart_kill_signal: Option<Signal>,
     /// `FinalKillSignal`: what ends what is left; `None`: SIGKILL.
@@ -80,6 +82,7 @@ impl Default for Life {
             descriptor_store_preserve: Preserve::Restart,
             send_sighup: false,
             send_sigkill: None,
+            reload_signal: None,
             restart_kill_signal: None,
             final_kill_signal: None,
             watchdog_signal: None,

@@ -220,6 +220,7 @@ fn supervise(
         let mut world = build_world(config, uid, lock, journal)?;
         let told = Told {
             groups: world.watches.descriptor()?,
+            mains: world.mains.descriptor()?,
             loaded: world.loading.descriptor()?,
             stored: world.stores.descriptor()?,
             strangers: world.kept.strangers.descriptor()?,
@@ -297,6 +298,7 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
         spawner: Spawner::new()?,
         cgroups,
         watches,
+        mains: crate::watch::mains::Mains::new()?,
         owner: Owner { uid, group: accounts.group("agentd").ok() },
         rlimits: vec![nofile],
         loading: Loading::new(&config, uid, &accounts)?,

@@ -232,7 +232,10 @@ fn service(service: &ServiceSection, p: &mut UnitProperties) {
         ServiceType::Simple => "simple",
         ServiceType::Exec => "exec",
         ServiceType::Notify => "notify",
+        ServiceType::NotifyReload => "notify-reload",
+        ServiceType::Forking => "forking",
         ServiceType::Oneshot => "oneshot",
+        ServiceType::Idle => "idle",
     }
     .to_owned();
     p.restart = match service.restart {

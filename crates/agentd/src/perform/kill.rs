@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use agentd_engine::{InvocationId, KillTarget};
+use agentd_engine::{EffectId, InvocationId, KillTarget};
 use agentd_linux::pidfd::PidFd;
 use agentd_linux::tree::Tree;
 use agentd_unit::Signal;
@@ -47,6 +47,34 @@ fn through(pidfd: &PidFd, pid: u32, signal: i32) {
     if let Err(error) = pidfd.send_signal(signal) {
         tracing::warn!(pid, %error, "signal {signal} cannot be sent");
     }
+}
+
+/// Sends a process the signal that has it reload, if it handles that: what is not handled would be its end.
+///
+/// # Errors
+/// Why it was not sent, for people.
+pub fn ask_reload(world: &World, run: InvocationId, process: EffectId, signal: Signal) -> Result<(), String> {
+    let entry = world.runs.get(run).and_then(|run| run.processes.get(&process));
+    let main = entry.ok_or("its main process has ended")?;
+    let status = fs::read_to_string(format!("/proc/{}/status", main.pid))
+        .map_err(|error| format!("/proc/{}/status cannot be read: {error}", main.pid))?;
+    if !handles(&status, signal) {
+        return Err(format!("its main process {} does not handle {signal}, which would end it", main.pid));
+    }
+    let number = signal.number();
+    main.pidfd.send_signal(number).map_err(|error| format!("{signal} cannot be sent: {error}"))?;
+    // A stopped process acts on a signal only once it goes on.
+    main.pidfd.send_signal(Signal::CONT.number()).map_err(|error| error.to_string()).map(|_| ())
+}
+
+/// Whether a process has a handler for a signal or waits for it with the signal blocked, proc_pid_status(5).
+fn handles(status: &str, signal: Signal) -> bool {
+    let bit = 1_u64 << (signal.number() - 1);
+    let has = |key| {
+        let mask = status.lines().find_map(|line| line.strip_prefix(key));
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & bit != 0)
+    };
+    has("SigCgt:") || has("SigBlk:")
 }
 
 /// SIGKILL for the whole tree of the run, and for the processes that we made for it, wherever they have gone.
@@ -145,4 +173,22 @@ pub fn run_in_environment(pid: u32) -> Option<InvocationId> {
     let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let value = environ.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(b"INVOCATION_ID="))?;
     u128::from_str_radix(std::str::from_utf8(value).ok()?, 16).ok().map(InvocationId)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::handles;
+    use agentd_unit::Signal;
+
+    #[test]
+    fn a_signal_is_handled_where_a_handler_or_a_signalfd_waits_for_it() {
+        for (status, handled) in [
+            ("SigBlk:\t0000000000000000\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000001\n", true),
+            ("SigBlk:\t0000000000000001\nSigCgt:\t0000000000000000\n", true),
+            ("SigBlk:\t0000000000000000\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000002\n", false),
+            ("", false),
+        ] {
+            assert_eq!(handles(status, Signal::HUP), handled, "{status}");
+        }
+    }
 }

@@ -61,6 +61,14 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
                 events.push_back(Event::Emptied { id, run });
             }
         }
+        Effect::FindMain { id, run, by } => {
+            let result = crate::watch::mains::find(world, id, run, by);
+            events.push_back(Event::MainFound { id, run, result });
+        }
+        Effect::AskReload { id, run, process, signal } => {
+            let result = kill::ask_reload(world, run, process, signal);
+            events.push_back(Event::ReloadAsked { id, run, result });
+        }
         Effect::Check { id, unit } => {
             let found = conditions::check(&unit.unit.conditions, &conditions::Machine::default());
             let checked = Checked { condition: found.condition, assertion: found.assertion };

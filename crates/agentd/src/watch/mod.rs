@@ -5,6 +5,7 @@
 pub mod children;
 pub mod folder;
 pub mod groups;
+pub mod mains;
 pub mod notifications;
 pub mod signals;
 pub mod strangers;
@@ -37,6 +38,7 @@ pub struct Woken {
     signals: bool,
     notify: bool,
     groups: bool,
+    mains: bool,
     loaded: bool,
     stored: bool,
     folder: bool,
@@ -52,6 +54,8 @@ pub struct Woken {
 pub struct Told {
     /// The cgroups' inotify descriptor, where there are cgroups.
     pub groups: Option<OwnedFd>,
+    /// PID files, and main processes that are no children of ours.
+    pub mains: OwnedFd,
     /// The thread that loads units.
     pub loaded: OwnedFd,
     /// What services have left with the manager.
@@ -66,6 +70,7 @@ pub struct Sources {
     signals: AsyncFd<SignalFd>,
     notify: AsyncFd<NotifySocket>,
     groups: Option<AsyncFd<OwnedFd>>,
+    mains: AsyncFd<OwnedFd>,
     loaded: AsyncFd<OwnedFd>,
     stored: AsyncFd<OwnedFd>,
     folder: AsyncFd<FolderWatch>,
@@ -90,6 +95,7 @@ impl Sources {
             groups: told.groups.map(registered).transpose()?,
             loaded: registered(told.loaded)?,
             stored: registered(told.stored)?,
+            mains: registered(told.mains)?,
             folder: registered(folder)?,
             unit_files: None,
             strangers: registered(told.strangers)?,
@@ -139,6 +145,7 @@ impl Sources {
             signals: ready(&self.signals, cx) || left.signals,
             notify: ready(&self.notify, cx) || left.notify,
             groups: self.groups.as_ref().is_some_and(|groups| ready(groups, cx)) || left.groups,
+            mains: ready(&self.mains, cx),
             loaded: ready(&self.loaded, cx),
             stored: ready(&self.stored, cx),
             folder: ready(&self.folder, cx),
@@ -161,6 +168,9 @@ impl Sources {
         }
         if woken.groups {
             groups::drain(world, events);
+        }
+        if woken.mains {
+            mains::drain(world, events);
         }
         if woken.loaded {
             units::drain(world, events);
@@ -259,6 +269,7 @@ impl Woken {
         self.signals
             || self.notify
             || self.groups
+            || self.mains
             || self.loaded
             || self.stored
             || self.folder

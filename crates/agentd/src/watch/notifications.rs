@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
-use agentd_engine::{Event, InvocationId, Notification};
+use agentd_engine::{Event, InvocationId, Monotonic, Notification};
 use agentd_linux::notify::{Datagram, NotifySocket, Received};
 use agentd_protocol::NotifyMessage;
 use agentd_protocol::notify::WatchdogSign;
@@ -100,6 +100,7 @@ fn notification(message: NotifyMessage) -> Notification {
     Notification {
         ready: message.ready,
         reloading: message.reloading,
+        monotonic: message.monotonic.map(Monotonic),
         stopping: message.stopping,
         status: message.status,
         errno: message.errno,
