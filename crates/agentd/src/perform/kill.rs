@@ -54,7 +54,7 @@ fn through(pidfd: &PidFd, pid: u32, signal: i32) {
 /// # Errors
 /// Why it was not sent, for people.
 pub fn ask_reload(world: &World, run: InvocationId, process: EffectId, signal: Signal) -> Result<(), String> {
-    let entry = world.runs.get(run).and_then(|run| run.processes.get(&process));
+    let entry = world.runs.get(run).and_then(|run| run.processes.get(process));
     let main = entry.ok_or("its main process has ended")?;
     let status = fs::read_to_string(format!("/proc/{}/status", main.pid))
         .map_err(|error| format!("/proc/{}/status cannot be read: {error}", main.pid))?;

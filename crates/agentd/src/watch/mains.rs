@@ -234,7 +234,7 @@ fn drain_files(world: &mut World, events: &mut VecDeque<Event>) {
 /// A process that was not our child has ended.
 fn ended(world: &mut World, key: u64, events: &mut VecDeque<Event>) {
     let Some((run, id, pid)) = world.mains.foreign.remove(&key) else { return };
-    let Some(process) = world.runs.get(run).and_then(|entry| entry.processes.get(&id)) else { return };
+    let Some(process) = world.runs.get(run).and_then(|entry| entry.processes.get(id)) else { return };
     if let Err(error) = world.mains.ready.remove(&process.pidfd) {
         tracing::error!(pid, %error, "a process that has ended is still watched");
     }
