@@ -260,6 +260,7 @@ impl ServiceCore {
         let mut run = Run::new(id, Arc::clone(&unit), None, None);
         let effect = out.ids.effect();
         run.spawned = true;
+        run.taken_over = true;
         run.up_since = since;
         run.main = main.map(|pid| Process { id: effect, pid: Some(pid), kind: ExecKind::Start, index: 0 });
         let limit = unit.as_service().and_then(|body| body.service.runtime_max);
@@ -277,6 +278,9 @@ impl ServiceCore {
             ServiceState::Running { until: since.zip(limit).map(|(since, limit)| since + limit) }
         };
         out.push(Effect::TakeOver { id: effect, run: id, unit, main });
+        if !exited && self.facts.is_headless() {
+            self.facts.await_empty(out);
+        }
     }
 }
 

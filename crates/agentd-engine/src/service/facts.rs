@@ -68,6 +68,8 @@ pub(crate) struct Run {
     /// Its processes stand still.
     pub(crate) frozen: bool,
     pub(crate) said_unkillable: bool,
+    /// Another manager began it, perhaps by another definition.
+    pub(crate) taken_over: bool,
     pub(crate) trigger: Option<UnitName>,
     pub(crate) monitor: Option<Monitor>,
     /// `NOTIFYACCESS=`: what the service itself has made of `NotifyAccess`.
@@ -104,6 +106,7 @@ impl Run {
             unkillable: false,
             frozen: false,
             said_unkillable: false,
+            taken_over: false,
             trigger,
             monitor,
             notify_access: None,

@@ -168,7 +168,8 @@ impl World {
         if body.service.service_type != ServiceType::Forking || body.service.life.pid_file.is_none() {
             return Ok(());
         }
-        let known = view.exec_main.is_some();
+        // What was taken over may have begun by a definition that named no PID file.
+        let known = view.exec_main.is_some() || self.succeeded;
         law(view.sub != "running" || known, || format!("{name} is running without a main process"))?;
         let waits = view.sub == "start" && view.main.is_none() && view.control.is_none();
         let run = view.run.filter(|_| waits).and_then(|run| self.runs.get(&run));

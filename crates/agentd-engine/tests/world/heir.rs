@@ -38,7 +38,7 @@ impl World {
         self.manager.handle(Event::UnitsLoaded(set), self.now, &mut effects);
         let memos = self.kept.values().cloned().collect();
         self.manager.handle(Event::TakenOver { memos, born: None }, self.now, &mut effects);
-        let mut names = BTreeMap::new();
+        let (mut names, mut asked) = (BTreeMap::new(), Vec::new());
         for effect in effects {
             match effect {
                 Effect::TakeOver { id, run, unit, .. } => {
@@ -46,11 +46,16 @@ impl World {
                     names.extend(self.main_of(run).map(|old| (old, id)));
                 }
                 Effect::Keep { unit, memo } => self.keep(unit, memo),
+                Effect::AwaitEmpty { id, run } => asked.push((id, run)),
                 Effect::Log(_) => {}
                 other => return self.fail(format!("a manager that takes over begins with {other:?}")),
             }
         }
         self.rename(&names);
+        self.succeeded = true;
+        for (id, run) in asked {
+            self.await_empty(id, run);
+        }
         let after = self.standing();
         for (unit, stood) in before {
             if after.get(&unit) != Some(&stood) {

@@ -96,6 +96,8 @@ pub(crate) struct World {
     since: BTreeMap<UnitName, Monotonic>,
     /// What is kept of units for a manager after this one.
     kept: BTreeMap<UnitName, Memo>,
+    /// Another manager has taken over.
+    succeeded: bool,
     trace: DefaultHasher,
     lines: Vec<String>,
     keep_lines: bool,
@@ -157,6 +159,7 @@ impl World {
             returning: BTreeMap::new(),
             since: BTreeMap::new(),
             kept: BTreeMap::new(),
+            succeeded: false,
             trace: DefaultHasher::new(),
             lines: Vec::new(),
             keep_lines,
