@@ -25,11 +25,11 @@ fn findings(name: &str, text: &str) -> Vec<String> {
 fn every_bad_setting_has_its_place_its_message_and_its_advice() {
     for (setting, expected) in [
         (r#"Type = "notifi""#, "3:8: [Service] Type: 'notifi' is not known here (did you mean 'notify'?)"),
+        (r#"Type = "forkinq""#, "3:8: [Service] Type: 'forkinq' is not known here (did you mean 'forking'?)"),
         (
-            r#"Type = "forkinq""#,
-            "3:8: [Service] Type: 'forkinq' is not known here (the words are simple, exec, notify, oneshot)",
+            "Type = 5",
+            "3:8: [Service] Type: wants a word (simple, exec, notify, notify-reload, forking, oneshot, idle), not a whole number",
         ),
-        ("Type = 5", "3:8: [Service] Type: wants a word (simple, exec, notify, oneshot), not a whole number"),
         (r#"Tpye = "exec""#, "3:1: [Service] has no setting 'Tpye' (did you mean Type?)"),
         (r#"memorymax = "1G""#, "3:1: [Service] has no setting 'memorymax' (did you mean MemoryMax?)"),
         (
@@ -330,7 +330,7 @@ fn rules_between_settings_point_at_the_setting_that_breaks_them() {
         (
             "a.service",
             "[Service]\nExecStart = \"/a\"\nNotifyAccess = \"none\"\nType = \"notify\"\n".to_owned(),
-            "3:1: [Service] NotifyAccess: none is taken as main, since Type or WatchdogSec needs it (write main)",
+            "3:1: [Service] NotifyAccess: none is taken as main, since Type, WatchdogSec or FileDescriptorStoreMax needs it (write main)",
         ),
         (
             "a.timer",
