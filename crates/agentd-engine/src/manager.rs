@@ -235,10 +235,10 @@ impl Manager {
             self.idle.remove(&id);
         }
         self.note_change(id, before, after, out);
+        self.set_alarm(id);
         if is_other_run || before.as_str() != after.as_str() {
             self.touch(id);
         }
-        self.set_alarm(id);
         let Some(entry) = self.entry(id) else { return };
         let new = entry.active();
         if old != new || was_restarting != entry.is_restarting() {

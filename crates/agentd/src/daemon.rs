@@ -119,12 +119,13 @@ impl Daemon {
         while let Some(event) = self.events.pop_front() {
             self.handle(event);
         }
-        let taken = self.world.kept.event();
+        let taken = crate::watch::units::taken_over(&self.world);
         self.handle(taken);
         while let Some(effect) = self.effects.pop_front() {
             perform(&mut self.world, effect, &mut self.events);
         }
         takeover::end_the_rest(&mut self.world);
+        crate::watch::strangers::tell_gone(&mut self.world, &mut self.events);
     }
 
     /// Becomes the next manager. All that units have said and done is written before; where the program cannot be

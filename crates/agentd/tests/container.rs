@@ -10,19 +10,19 @@ use std::process::Command;
 
 use common::{Manager, Setup};
 
-/// Namespaces as a container runtime makes them; what is in them dies with the wrapper.
-const UNSHARE: &[&str] = &[
-    "unshare",
-    "--fork",
-    "--pid",
-    "--mount",
-    "--net",
-    "--uts",
-    "--ipc",
-    "--propagation",
-    "private",
-    "--kill-child",
-];
+/// Namespaces as a container runtime makes them, and a cgroup of its own that is all it sees: an init ends what it finds in
+/// those that it takes over. What is in them dies with the wrapper; the cgroups of containers before are removed.
+const WRAPPER: &[&str] = &["sh", "-c", OUTSIDE, "sh"];
+
+const OUTSIDE: &str = r#"
+tree=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+if [ -n "$tree" ] && [ -w "$tree/cgroup.procs" ]; then
+    find "$tree" -depth -path '*/agentd-container-*' -type d -exec rmdir {} + 2>/dev/null
+    mkdir "$tree/agentd-container-$$" && echo $$ > "$tree/agentd-container-$$/cgroup.procs" || exit 1
+fi
+exec unshare --fork --pid --mount --net --uts --ipc --cgroup --propagation private --kill-child \
+    sh -c 'tree=$1; shift; [ -z "$tree" ] || { umount -l "$tree" && mount -t cgroup2 none "$tree"; } || exit 1; exec "$@"' sh "$tree" "$@"
+"#;
 
 const SLOW_TO_STOP: &str = "[Service]\nExecStart = [\"/bin/sh\", \"-c\", \"trap 'sleep 0.3; echo stopped > $${MARK}; exit 0' TERM; echo up > $${MARK}.up; while :; do sleep 0.05; done\"]\n[Install]\nWantedBy = [\"multi-user.target\"]\n";
 
@@ -35,7 +35,7 @@ fn alone() -> fs::File {
 }
 
 fn container(name: &str) -> (Manager, std::path::PathBuf) {
-    let setup = Setup::new(name).wrapper(UNSHARE);
+    let setup = Setup::new(name).wrapper(WRAPPER);
     let mark = setup.path("mark");
     let unit = SLOW_TO_STOP.replace("$${MARK}", &mark.display().to_string());
     setup.unit("slow.service", &unit);
@@ -86,7 +86,7 @@ fn poweroff_ends_the_container_and_not_the_machine() {
 #[test]
 fn orphans_are_adopted_and_reaped() {
     let _alone = alone();
-    let setup = Setup::new("container-orphans").wrapper(UNSHARE);
+    let setup = Setup::new("container-orphans").wrapper(WRAPPER);
     setup.unit(
         "fork.service",
         "[Service]\nType = \"oneshot\"\nKillMode = \"process\"\nExecStart = [\"/bin/sh\", \"-c\", \"for i in 1 2 3 4 5 6 7 8 9 10; do (setsid sleep 0.2 &); done\"]\n",

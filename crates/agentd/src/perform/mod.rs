@@ -97,7 +97,7 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
             let World { kept, runs, now, .. } = world;
             kept.keep(&unit, memo, runs, now.boottime);
         }
-        Effect::TakeOver { id, run, unit, main } => takeover::take_over(world, id, run, unit, main, events),
+        Effect::TakeOver { id, run, unit, main } => takeover::take_over(world, id, run, unit, main),
         Effect::Log(record) => world.log(&record),
         Effect::Shutdown { kind } => world.ending = Some(kind),
     }

@@ -1,13 +1,12 @@
 //! What the kernel still has of a run that another manager began.
 
-use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use agentd_engine::{EffectId, Event, ExitStatus, InvocationId, Life};
+use agentd_engine::{EffectId, InvocationId, Life};
 use agentd_linux::cgroup::Leaf;
 use agentd_linux::pidfd::PidFd;
 use agentd_linux::tree::{self, Tree};
@@ -23,14 +22,7 @@ use crate::world::World;
 const TICK: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Holds on to a run that another manager began.
-pub fn take_over(
-    world: &mut World,
-    id: EffectId,
-    run: InvocationId,
-    unit: Arc<Unit>,
-    main: Option<u32>,
-    events: &mut VecDeque<Event>,
-) {
+pub fn take_over(world: &mut World, id: EffectId, run: InvocationId, unit: Arc<Unit>, main: Option<u32>) {
     let Some(record) = world.kept.claim(&unit.name) else { return };
     let cgroup = leaf(world, &record);
     let process = main.and_then(|pid| hold(pid, run, cgroup.as_ref(), &record));
@@ -45,7 +37,7 @@ pub fn take_over(
         (Some(_), Some(process)) => enter(world, id, run, process),
         (Some(pid), None) => {
             tracing::info!(unit = %unit.name, pid, "the main process ended while no manager was there");
-            events.push_back(Event::Exited { id, run, status: ExitStatus::Unknown });
+            world.kept.strangers.note_gone(run, id);
         }
         (None, _) => {}
     }

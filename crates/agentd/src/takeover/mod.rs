@@ -17,7 +17,7 @@ pub mod table;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use agentd_engine::{Boottime, Event, Life, Memo};
+use agentd_engine::{Boottime, Life, Memo};
 use agentd_unit::UnitName;
 
 use crate::perform::runs::Runs;
@@ -64,16 +64,15 @@ impl Kept {
         record.is_some_and(|record| matches!(record.memo.life, Life::Up { .. }))
     }
 
-    /// What the engine is to go on with.
+    /// What the engine is to go on with, and when the first manager of this boot began.
     #[must_use]
-    pub fn event(&self) -> Event {
+    pub fn memos(&self) -> (Vec<Memo>, Option<Boottime>) {
         let processes =
             self.before.values().filter(|record| matches!(record.memo.life, Life::Up { .. })).count();
         if processes > 0 {
             tracing::info!("going on with {processes} services of the manager before");
         }
-        let memos = self.before.values().map(|record| record.memo.clone()).collect();
-        Event::TakenOver { memos, born: self.born }
+        (self.before.values().map(|record| record.memo.clone()).collect(), self.born)
     }
 
     /// Takes out what was kept of a unit.

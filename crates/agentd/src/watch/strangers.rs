@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use agentd_engine::{Event, ExitStatus};
+use agentd_engine::{EffectId, Event, ExitStatus, InvocationId};
 use agentd_linux::epoll::Epoll;
 use agentd_linux::pidfd::PidFd;
 
@@ -17,6 +17,8 @@ use crate::world::World;
 #[derive(Debug, Default)]
 pub struct Strangers {
     set: Option<Epoll>,
+    /// Main processes that had ended before they could be taken over.
+    gone: Vec<(InvocationId, EffectId)>,
 }
 
 impl Strangers {
@@ -43,6 +45,11 @@ impl Strangers {
         self.set()?.add(process, u64::from(pid))
     }
 
+    /// Notes one that is not there any more.
+    pub fn note_gone(&mut self, run: InvocationId, id: EffectId) {
+        self.gone.push((run, id));
+    }
+
     /// Those that have ended.
     fn ended(&self) -> Vec<u32> {
         let mut ready = Vec::new();
@@ -51,6 +58,12 @@ impl Strangers {
         }
         ready.into_iter().filter_map(|token| u32::try_from(token).ok()).collect()
     }
+}
+
+/// Tells of those that had ended before they could be taken over.
+pub fn tell_gone(world: &mut World, events: &mut VecDeque<Event>) {
+    let gone = std::mem::take(&mut world.kept.strangers.gone);
+    events.extend(gone.into_iter().map(|(run, id)| Event::Exited { id, run, status: ExitStatus::Unknown }));
 }
 
 /// Tells of those that have ended.

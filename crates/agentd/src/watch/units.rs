@@ -135,6 +135,13 @@ pub fn instances_in_use(manager: &Manager) -> Vec<UnitName> {
         .collect()
 }
 
+/// What a manager before has left of its units.
+#[must_use]
+pub fn taken_over(world: &World) -> Event {
+    let (memos, born) = world.kept.memos();
+    Event::TakenOver { memos, born }
+}
+
 /// Reads the units for the first time.
 pub fn first(world: &mut World, events: &mut VecDeque<Event>) {
     let loaded = world.loading.load(&world.config);
