@@ -3,6 +3,8 @@
 # uts, ipc, net); $2 is a FIFO that becomes its console.
 set -eu
 root=$1 console=$2
+# A root that is no mount point cannot be made private or read-only by those that live in it.
+mount --bind "$root" "$root"
 mount -t proc -o nosuid,noexec,nodev proc "$root/proc"
 mount -t sysfs -o nosuid,noexec,nodev,ro sysfs "$root/sys"
 mount -t tmpfs -o nosuid,mode=755 tmpfs "$root/dev"

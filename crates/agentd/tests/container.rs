@@ -17,8 +17,8 @@ const WRAPPER: &[&str] = &["sh", "-c", OUTSIDE, "sh"];
 const OUTSIDE: &str = r#"
 tree=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 if [ -n "$tree" ] && [ -w "$tree/cgroup.procs" ]; then
-    find "$tree" -depth -path '*/agentd-container-*' -type d -exec rmdir {} + 2>/dev/null
-    mkdir "$tree/agentd-container-$$" && echo $$ > "$tree/agentd-container-$$/cgroup.procs" || exit 1
+    find "$tree" -depth -path '*/agentd-test-container-*' -type d -exec rmdir {} + 2>/dev/null
+    mkdir "$tree/agentd-test-container-$$" && echo $$ > "$tree/agentd-test-container-$$/cgroup.procs" || exit 1
 fi
 exec unshare --fork --pid --mount --net --uts --ipc --cgroup --propagation private --kill-child \
     sh -c 'tree=$1; shift; [ -z "$tree" ] || { umount -l "$tree" && mount -t cgroup2 none "$tree"; } || exit 1; exec "$@"' sh "$tree" "$@"
