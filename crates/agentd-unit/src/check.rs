@@ -339,8 +339,15 @@ impl Check<'_> {
     }
 }
 
+/// So many variables are compared with each other sooner than they are put into a table.
+const FEW: usize = 16;
+
 /// Keeps the last value of each name, at the place of the first.
 fn dedup_environment(environment: &mut Vec<(String, String)>) {
+    let is_new = |place: usize| environment[..place].iter().all(|(name, _)| *name != environment[place].0);
+    if environment.len() <= FEW && (1..environment.len()).all(is_new) {
+        return;
+    }
     let last: HashMap<String, String> = environment.iter().cloned().collect();
     let mut seen = HashSet::new();
     environment.retain_mut(|(name, value)| {

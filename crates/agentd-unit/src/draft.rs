@@ -1,6 +1,5 @@
 //! A unit's sections while its files are applied to them.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -46,7 +45,8 @@ pub(crate) struct Draft {
     /// `AmbientCapabilities` so far; `None`: never set.
     pub ambient: Option<CapabilityMask>,
     sections: [Option<Place>; Section::ALL.len()],
-    keys: BTreeMap<(Section, &'static str), Place>,
+    /// A few dozen at most in nearly every file: one after the other they are found sooner than in a tree.
+    keys: Vec<(Section, &'static str, Place)>,
 }
 
 impl Draft {
@@ -57,12 +57,15 @@ impl Draft {
 
     /// Notes where a key was set.
     pub(crate) fn saw_key(&mut self, section: Section, key: &'static str, place: Place) {
-        self.keys.insert((section, key), place);
+        match self.keys.iter_mut().find(|(of, known, _)| (*of, *known) == (section, key)) {
+            Some((.., known)) => *known = place,
+            None => self.keys.push((section, key, place)),
+        }
     }
 
     /// Takes back that a key was set: an empty value made it what it is by default.
     pub(crate) fn forget_key(&mut self, section: Section, key: &'static str) {
-        self.keys.remove(&(section, key));
+        self.keys.retain(|(of, known, _)| (*of, *known) != (section, key));
     }
 
     /// Where a section stands first, if any file has it.
@@ -74,6 +77,6 @@ impl Draft {
     /// Where a key was set last, if it was.
     #[must_use]
     pub(crate) fn key(&self, section: Section, key: &'static str) -> Option<&Place> {
-        self.keys.get(&(section, key))
+        self.keys.iter().find(|(of, known, _)| (*of, *known) == (section, key)).map(|(.., place)| place)
     }
 }

@@ -328,12 +328,13 @@ fn a_built_in_default_target_wants_the_targets_of_enabled_units() {
 }
 
 /// A gate that lets `good` texts in and notes what it was shown.
-struct Notes(std::cell::RefCell<Vec<String>>);
+struct Notes(std::sync::Mutex<Vec<String>>);
 
 impl Gate for Notes {
     fn admit(&self, files: &UnitFiles<'_>) -> Admission {
         for file in files.files {
-            self.0.borrow_mut().push(format!("{} {} {}", files.unit, file.name, file.bytes.len()));
+            let shown = format!("{} {} {}", files.unit, file.name, file.bytes.len());
+            self.0.lock().map(|mut notes| notes.push(shown)).unwrap_or_default();
         }
         match files.signature {
             None => Admission::Refused("not signed".to_owned()),
@@ -351,14 +352,14 @@ fn the_gate_sees_every_byte_before_it_is_parsed() {
     tiers.write("control/a.service.d/50.toml", "[Service]\nTasksMax = 7\n");
     tiers.write("etc/b.service.toml", "this is not even TOML");
     tiers.write("etc/c.service.toml", GOOD).write("etc/c.service.toml.sig", "old");
-    let gate = Notes(std::cell::RefCell::default());
+    let gate = Notes(std::sync::Mutex::default());
     let report = tiers.loader().load(&gate);
     assert_eq!(unit(&report, "a.service").load, LoadState::Loaded);
     assert_eq!(unit(&report, "a.service").signature.as_deref(), Some(&b"new"[..]));
     assert_eq!(unit(&report, "b.service").load, LoadState::Error("not signed".to_owned()));
     assert_eq!(unit(&report, "c.service").warnings, ["an old key"]);
     assert_eq!(
-        *gate.0.borrow(),
+        *gate.0.lock().unwrap(),
         [
             "a.service a.service.toml 36",
             "a.service a.service.d/10.toml 23",

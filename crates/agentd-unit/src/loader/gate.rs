@@ -40,8 +40,8 @@ pub enum Admission {
     Refused(String),
 }
 
-/// Decides before parsing what is loaded.
-pub trait Gate {
+/// Decides before parsing what is loaded. Two threads may ask at once: a gate has no order to go by.
+pub trait Gate: Sync {
     /// Whether these bytes may become a unit.
     fn admit(&self, files: &UnitFiles<'_>) -> Admission;
 }

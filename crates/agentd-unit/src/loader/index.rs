@@ -140,14 +140,17 @@ impl Index {
 
     /// Takes a drop-in, unless a higher tier has one of the name.
     pub(super) fn add_drop_in(&mut self, stem: &str, file: &str, drop_in: DropIn) {
-        let files = self.drop_ins.entry(stem.to_owned()).or_default();
+        let files = match self.drop_ins.get_mut(stem) {
+            Some(files) => files,
+            None => self.drop_ins.entry(stem.to_owned()).or_default(),
+        };
         if let Err(place) = files.binary_search_by(|(known, _)| known.as_str().cmp(file)) {
             files.insert(place, (file.to_owned(), drop_in));
         }
     }
 
     pub(super) fn problem(&mut self, path: &Path, message: impl Into<String>) {
-        self.problems.push(Problem { path: path.to_owned(), message: message.into() });
+        self.problems.push(Problem::of(path, message));
     }
 
     /// The unit that a name leads to through links, step by step and by name, so that each step can be overridden.

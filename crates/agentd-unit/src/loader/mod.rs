@@ -6,6 +6,7 @@
 //! - Whatever is wrong with one unit's files is that unit's load state; every other unit is as if it were not there.
 //! - Nothing is executed, no link is followed by the kernel, and nothing blocks.
 
+mod both;
 mod builtin;
 mod files;
 mod gate;
@@ -16,7 +17,7 @@ mod read;
 mod scan;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use files::{FileState, NamedFile};
@@ -53,6 +54,12 @@ pub struct Problem {
     pub path: PathBuf,
     /// What.
     pub message: String,
+}
+
+impl Problem {
+    fn of(path: &Path, message: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), message: message.into() }
+    }
 }
 
 impl fmt::Display for Problem {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::index::{Entry, Index, Pull};
 use super::read::{ReadFiles, Shelf};
 use super::scan::is_empty;
-use super::{Gate, LoaderConfig, Problem, builtin};
+use super::{Gate, LoaderConfig, Problem, both, builtin};
 use crate::name::{UnitName, UnitType};
 use crate::sections::TimerTrigger;
 use crate::unit::{Body, LoadState, Unit};
@@ -23,6 +23,9 @@ pub(super) enum Owners {
     /// Those of the units that were loaded.
     Loaded,
 }
+
+/// The unit of a file, and the timer that it brings.
+type Made = (Arc<Unit>, Option<Box<Unit>>);
 
 /// One pass over the index.
 pub(super) struct Pass<'a> {
@@ -57,6 +60,7 @@ impl<'a> Pass<'a> {
     pub(super) fn all(&mut self, instances: &[UnitName]) {
         let names = self.index.units.keys().chain(self.index.markers.keys()).chain(instances);
         let names: Vec<UnitName> = names.filter(|name| !name.is_template()).cloned().collect();
+        self.files();
         for name in &names {
             self.one_or_its_service(name);
         }
@@ -71,6 +75,17 @@ impl<'a> Pass<'a> {
         }
         self.installed_aliases();
         self.timers_of_lasting_services();
+    }
+
+    /// Reads every unit that has a file of its own: nearly all.
+    fn files(&mut self) {
+        let named = |(name, entry): (&'a UnitName, &'a Entry)| match entry {
+            Entry::File(path) if !name.is_template() => Some((name, path)),
+            _ => None,
+        };
+        let files: Vec<_> = self.index.units.iter().filter_map(named).collect();
+        let made = both::map(&files, |(name, path)| self.made(name, path));
+        made.into_iter().for_each(|made| self.keep(made));
     }
 
     /// Gives enabled units the names of their `Alias`. A name that is a unit's or a link's stays that; of two units
@@ -158,18 +173,30 @@ impl<'a> Pass<'a> {
 
     /// Reads a unit's files, asks the gate and parses.
     fn file(&mut self, name: &UnitName, path: &Arc<Path>) {
-        if self.units.contains_key(name) {
-            return;
+        if !self.units.contains_key(name) {
+            let made = self.made(name, path);
+            self.keep(made);
         }
+    }
+
+    /// The unit of a file, and the timer that it brings.
+    fn made(&self, name: &UnitName, path: &Arc<Path>) -> Made {
         let aliases = self.aliases.get(name).cloned().unwrap_or_default();
-        let (mut unit, timer) = self.read(name, path, &aliases);
+        let (mut unit, mut timer) = self.read(name, path, &aliases);
         unit.aliases = aliases;
         unit.enabled = self.is_enabled(name, name, &unit);
-        if let Some(mut timer) = timer {
-            timer.enabled = self.is_enabled(&timer.name, name, &timer);
-            self.own_timer(timer, &unit);
+        if let Some(timer) = &mut timer {
+            timer.enabled = self.is_enabled(&timer.name, name, timer);
         }
-        self.units.insert(name.clone(), Arc::new(unit));
+        (Arc::new(unit), timer.map(Box::new))
+    }
+
+    /// Takes in what a file makes. A timer that came with its service stays that.
+    fn keep(&mut self, (unit, timer): Made) {
+        if let Some(timer) = timer {
+            self.own_timer(*timer, &unit);
+        }
+        self.units.entry(unit.name.clone()).or_insert(unit);
     }
 
     /// A template as a unit, which it is not: only to see whether it can be used and has `[Install]`.

@@ -1,9 +1,8 @@
 //! The files of one unit: read once, shown to the gate, parsed.
 
-use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::index::{DropInState, Index};
 use super::open::{OpenError, read_listed};
@@ -17,21 +16,32 @@ use crate::unit::{LoadState, Unit};
 /// What reading one file after the other uses again.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
-    /// The bytes of the file that is being read.
-    buffer: RefCell<Vec<u8>>,
+    /// For the bytes of the file that is being read: one for each thread that reads.
+    buffers: Mutex<Vec<Vec<u8>>>,
     /// The texts that were read: units of one template, or with one drop-in, share them.
-    texts: RefCell<HashSet<Arc<str>>>,
+    texts: Mutex<HashSet<Arc<str>>>,
 }
 
 impl Shelf {
     fn source(&self, path: &Arc<Path>, config: &LoaderConfig) -> Result<ReadFile, OpenError> {
-        let mut buffer = self.buffer.borrow_mut();
-        let bytes = read_listed(path, &config.trusted, &mut buffer)?;
+        let mut buffer = held(&self.buffers).pop().unwrap_or_default();
+        let source = self.read(path, config, &mut buffer);
+        held(&self.buffers).push(buffer);
+        source
+    }
+
+    fn read(
+        &self,
+        path: &Arc<Path>,
+        config: &LoaderConfig,
+        buffer: &mut Vec<u8>,
+    ) -> Result<ReadFile, OpenError> {
+        let bytes = read_listed(path, &config.trusted, buffer)?;
         let Ok(text) = str::from_utf8(bytes) else {
             let source = SourceFile::from_bytes(&**path, bytes);
             return Ok(ReadFile { name: None, source, bytes: Some(bytes.to_owned()) });
         };
-        let mut texts = self.texts.borrow_mut();
+        let mut texts = held(&self.texts);
         let text = match texts.get(text) {
             Some(text) => Arc::clone(text),
             None => {
@@ -42,6 +52,11 @@ impl Shelf {
         };
         Ok(ReadFile { name: None, source: SourceFile::shared(Arc::clone(path), text), bytes: None })
     }
+}
+
+/// What a lock guards. Nothing here is half done when a thread ends early.
+fn held<T>(lock: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Everything that one unit is made of, read.

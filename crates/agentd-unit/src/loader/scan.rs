@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::index::{DropIn, DropInState, Entry, Index, Pull, TierFolder};
 use super::open::kind_of;
+use super::{Problem, both};
 use crate::name::{UnitName, UnitType};
 use crate::schema::SYSTEMD_TYPES;
 use crate::search_path::TierKind;
@@ -19,8 +20,11 @@ type Units = BTreeMap<UnitName, (Arc<Path>, Entry)>;
 pub(super) fn tier(index: &mut Index, folder: &TierFolder<'_>) {
     let mut units = Units::new();
     let mut several = BTreeMap::new();
-    for Found { file, kind } in sorted_entries(index, folder.path) {
-        if let Some((name, path, found)) = entry(index, folder, &file, kind) {
+    let mut drop_ins = Vec::new();
+    for Found { file, kind } in sorted_entries(&mut index.problems, folder.path) {
+        if let Some(stem) = file.strip_suffix(".d") {
+            drop_ins.push((folder.path.join(&file), stem.to_owned()));
+        } else if let Some((name, path, found)) = entry(index, folder, &file, kind) {
             match units.entry(name) {
                 Slot::Vacant(slot) => {
                     slot.insert((path, found));
@@ -46,6 +50,13 @@ pub(super) fn tier(index: &mut Index, folder: &TierFolder<'_>) {
         };
         index.units.entry(name).or_insert(found);
     }
+    // A folder for each unit: half of what looking at a tier takes.
+    for ((_, stem), listed) in
+        drop_ins.iter().zip(both::map(&drop_ins, |(path, stem)| listed(folder, path, stem)))
+    {
+        index.problems.extend(listed.problems);
+        listed.files.into_iter().for_each(|(file, drop_in)| index.add_drop_in(stem, &file, drop_in));
+    }
 }
 
 /// One name in a folder and what it is the name of, as the folder itself tells: no file is looked at for it.
@@ -56,11 +67,11 @@ struct Found {
 
 /// The folder's entries by name; hidden ones are nobody's business. One that cannot be read is told and hides none of
 /// the others.
-fn sorted_entries(index: &mut Index, folder: &Path) -> Vec<Found> {
+fn sorted_entries(problems: &mut Vec<Problem>, folder: &Path) -> Vec<Found> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) => {
-            index.problem(folder, format!("cannot be read: {error}"));
+            problems.push(Problem::of(folder, format!("cannot be read: {error}")));
             return Vec::new();
         }
     };
@@ -69,15 +80,17 @@ fn sorted_entries(index: &mut Index, folder: &Path) -> Vec<Found> {
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                index.problem(folder, format!("an entry cannot be read: {error}"));
+                problems.push(Problem::of(folder, format!("an entry cannot be read: {error}")));
                 continue;
             }
         };
         match (entry.file_name().into_string(), entry.file_type()) {
             (Ok(file), _) if file.starts_with('.') => {}
             (Ok(file), Ok(kind)) => all.push(Found { file, kind }),
-            (Ok(_), Err(error)) => index.problem(&entry.path(), format!("cannot be read: {error}")),
-            (Err(_), _) => index.problem(&entry.path(), "is not used: its name is no UTF-8"),
+            (Ok(_), Err(error)) => {
+                problems.push(Problem::of(&entry.path(), format!("cannot be read: {error}")));
+            }
+            (Err(_), _) => problems.push(Problem::of(&entry.path(), "is not used: its name is no UTF-8")),
         }
     }
     all.sort_unstable_by(|one, other| one.file.cmp(&other.file));
@@ -94,7 +107,6 @@ fn entry(
     let path = folder.path.join(file);
     let (stem, ending) = file.rsplit_once('.')?;
     match ending {
-        "d" => drop_in_folder(index, folder, &path, stem),
         "wants" => pull_folder(index, folder, &path, stem, Pull::Wants),
         "requires" => pull_folder(index, folder, &path, stem, Pull::Requires),
         "upholds" => pull_folder(index, folder, &path, stem, Pull::Upholds),
@@ -236,56 +248,64 @@ fn marker(index: &mut Index, path: &Path, stem: &str, enabled: bool) {
 }
 
 /// Whether a folder inside a tier may be used; if not, that is told.
-fn usable(index: &mut Index, folder: &TierFolder<'_>, path: &Path) -> Option<()> {
+fn usable(problems: &mut Vec<Problem>, folder: &TierFolder<'_>, path: &Path) -> Option<()> {
     let meta = match std::fs::symlink_metadata(path) {
         Ok(meta) => meta,
         Err(error) => {
-            index.problem(path, format!("cannot be read: {error}"));
+            problems.push(Problem::of(path, format!("cannot be read: {error}")));
             return None;
         }
     };
     if !meta.is_dir() {
         let what =
             if meta.is_symlink() { "is a link; make it a folder" } else { "has a folder's name but is none" };
-        index.problem(path, format!("is not used: it {what}"));
+        problems.push(Problem::of(path, format!("is not used: it {what}")));
         return None;
     }
     // The folders above are the tier's, which were checked.
     if let Err(error) = folder.trusted.check(path, &meta) {
-        index.problem(path, format!("is not used: {}", error.one_line()));
+        problems.push(Problem::of(path, format!("is not used: {}", error.one_line())));
         return None;
     }
     Some(())
 }
 
-fn drop_in_folder(index: &mut Index, folder: &TierFolder<'_>, path: &Path, stem: &str) {
+/// What one folder of drop-ins has.
+#[derive(Default)]
+struct Listed {
+    /// By the file's name.
+    files: Vec<(String, DropIn)>,
+    problems: Vec<Problem>,
+}
+
+fn listed(folder: &TierFolder<'_>, path: &Path, stem: &str) -> Listed {
+    let mut listed = Listed::default();
     let of_type = UnitType::ALL.iter().any(|unit_type| unit_type.as_str() == stem);
     // NAME.TYPE.toml.d is what somebody writes who extends the file's name and not the unit's.
-    let Some(stem) = (of_type || UnitName::parse(stem).is_ok()).then_some(stem) else {
+    if !of_type && UnitName::parse(stem).is_err() {
         if UnitName::parse(stem.trim_end_matches(".toml")).is_ok() {
             let meant = stem.trim_end_matches(".toml");
-            index.problem(path, format!("is not used: drop-ins of {meant} lie in {meant}.d"));
+            let message = format!("is not used: drop-ins of {meant} lie in {meant}.d");
+            listed.problems.push(Problem::of(path, message));
         }
-        return;
-    };
-    if let Some(()) = usable(index, folder, path) {
-        for found in sorted_entries(index, path) {
-            drop_in(index, folder, path, stem, &found);
-        }
+    } else if usable(&mut listed.problems, folder, path).is_some() {
+        let found = sorted_entries(&mut listed.problems, path);
+        listed.files.extend(found.into_iter().filter_map(|found| drop_in(folder, path, found)));
     } else {
         // What cannot be read may be what bounds the unit: the unit must not start without it.
         let why = format!("the drop-ins in {} cannot be used, see the problems of loading", path.display());
         let bad = DropIn { path: path.into(), kind: folder.kind, state: DropInState::Bad(why) };
-        index.add_drop_in(stem, &format!("\u{0}{}", path.display()), bad);
+        listed.files.push((format!("\u{0}{}", path.display()), bad));
     }
+    listed
 }
 
-fn drop_in(index: &mut Index, folder: &TierFolder<'_>, parent: &Path, stem: &str, found: &Found) {
-    let (file, kind) = (found.file.as_str(), found.kind);
+fn drop_in(folder: &TierFolder<'_>, parent: &Path, found: Found) -> Option<(String, DropIn)> {
+    let Found { file, kind } = found;
     if !file.ends_with(".toml") && !file.ends_with(".conf") {
-        return;
+        return None;
     }
-    let path = parent.join(file);
+    let path = parent.join(&file);
     let state = if kind.is_file() {
         DropInState::File
     } else if !kind.is_symlink() {
@@ -295,7 +315,7 @@ fn drop_in(index: &mut Index, folder: &TierFolder<'_>, parent: &Path, stem: &str
     } else {
         DropInState::Bad("is a link; copy the file, or link to /dev/null to take it away".to_owned())
     };
-    index.add_drop_in(stem, file, DropIn { path: path.into(), kind: folder.kind, state });
+    Some((file, DropIn { path: path.into(), kind: folder.kind, state }))
 }
 
 /// A folder of links. Only their names count: what they lead to is found by name.
@@ -307,10 +327,10 @@ fn pull_folder(index: &mut Index, folder: &TierFolder<'_>, path: &Path, stem: &s
     if folder.kind == TierKind::Control {
         return index.problem(path, "is not used: a control folder holds masks, markers and drop-ins");
     }
-    if usable(index, folder, path).is_none() {
+    if usable(&mut index.problems, folder, path).is_none() {
         return;
     }
-    for Found { file, .. } in sorted_entries(index, path) {
+    for Found { file, .. } in sorted_entries(&mut index.problems, path) {
         let path = path.join(&file);
         match UnitName::parse(file.strip_suffix(".toml").unwrap_or(&file)) {
             Ok(name) if !name.is_template() => {

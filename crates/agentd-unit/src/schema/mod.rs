@@ -134,12 +134,15 @@ impl Section {
         static SORTED: LazyLock<[Vec<&'static Setting>; Section::ALL.len()]> = LazyLock::new(|| {
             Section::ALL.map(|section| {
                 let mut settings: Vec<_> = section.settings().iter().collect();
-                settings.sort_unstable_by_key(|setting| setting.key);
+                settings.sort_unstable_by_key(|setting| (setting.key.len(), setting.key));
                 settings
             })
         });
         let settings = &SORTED[self as usize];
-        let place = settings.binary_search_by_key(&key, |setting| setting.key).ok()?;
+        // By length first: most are told apart without looking at their letters.
+        let place =
+            settings.binary_search_by_key(&(key.len(), key), |setting| (setting.key.len(), setting.key));
+        let place = place.ok()?;
         settings.get(place).copied()
     }
 }

@@ -1,0 +1,60 @@
+//! The same work on a list of things, shared by two processors where there are two.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// So many things are taken at once: starting the second thread costs about as much as reading one unit.
+const CHUNK: usize = 32;
+
+/// What `work` makes of each thing, in their order. A second thread helps if there is more than one chunk of them, more
+/// than one processor, and the system lets one be started; all it does is this work, and it is gone on return.
+pub(super) fn map<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let help = || {
+        let mut done: Vec<(usize, R)> = Vec::new();
+        loop {
+            let start = next.fetch_add(CHUNK, Ordering::Relaxed);
+            let Some(rest) = things.get(start..).filter(|rest| !rest.is_empty()) else { return done };
+            let chunk = rest.iter().take(CHUNK).enumerate();
+            done.extend(chunk.map(|(place, thing)| (start + place, work(thing))));
+        }
+    };
+    let alone = things.len() <= CHUNK
+        || thread::available_parallelism().is_ok_and(|count| count == NonZero::<usize>::MIN);
+    let mut all = if alone {
+        help()
+    } else {
+        thread::scope(|scope| {
+            let other = thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, help).ok();
+            let mut done = help();
+            match other.map(thread::ScopedJoinHandle::join) {
+                None => {}
+                Some(Ok(others)) => done.extend(others),
+                Some(Err(panic)) => std::panic::resume_unwind(panic),
+            }
+            done
+        })
+    };
+    all.sort_unstable_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, made)| made).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_done_once_and_stays_in_order() {
+        for count in [0, 1, CHUNK, CHUNK + 1, 10 * CHUNK + 7] {
+            let things: Vec<usize> = (0..count).collect();
+            let calls = AtomicUsize::new(0);
+            let made = map(&things, |thing| {
+                calls.fetch_add(1, Ordering::Relaxed);
+                thing * 2
+            });
+            assert_eq!(made, things.iter().map(|thing| thing * 2).collect::<Vec<_>>(), "{count}");
+            assert_eq!(calls.load(Ordering::Relaxed), count);
+        }
+    }
+}
