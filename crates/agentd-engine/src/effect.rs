@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agentd_unit::{ExecKind, Realtime, Signal, Unit, UnitName};
 
-use crate::event::{ExitStatus, ShutdownKind};
+use crate::event::{ClaimedMain, ExitStatus, ShutdownKind};
 use crate::ids::{AttachmentId, EffectId, InvocationId, JobId, RequestId};
 use crate::memo::Memo;
 use crate::state::ServiceResult;
@@ -54,7 +54,7 @@ pub enum Effect {
         /// The run.
         run: InvocationId,
     },
-    /// Look which process of the run is the main one; it must live in the run. One that is found is held from then on
+    /// Look which process of the run is the main one; it must live in the run, unless root says otherwise. One that is found is held from then on
     /// under the name that the answer gives, and one [`Event::Exited`](crate::Event::Exited) follows. Closed by
     /// [`Event::MainFound`](crate::Event::MainFound). Where a PID file does not say it yet,
     /// [`Event::PidFileChanged`](crate::Event::PidFileChanged) tells when it may.
@@ -226,6 +226,8 @@ pub enum MainSource {
     PidFile,
     /// Nobody: it is the only one whose parent is the manager.
     Guess,
+    /// The service itself, with `MAINPID=`.
+    Said(ClaimedMain),
 }
 
 /// Who gets a signal.

@@ -149,6 +149,15 @@ pub struct MainProcess {
     pub pid: u32,
 }
 
+/// `MAINPID=`: which process the sender says is the main one from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ClaimedMain {
+    /// Its pid.
+    pub pid: u32,
+    /// The sender is root's: it may name a process that is not one of the unit.
+    pub privileged: bool,
+}
+
 /// How a process ended: two different things that are never folded into one number in here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExitStatus {
@@ -249,6 +258,8 @@ pub struct Notification {
     pub watchdog: Option<Duration>,
     /// `EXTEND_TIMEOUT_USEC=`: the running timeout ends no sooner than this from now.
     pub extend_timeout: Option<Duration>,
+    /// `MAINPID=`.
+    pub main: Option<ClaimedMain>,
     /// `BUSERROR=`.
     pub bus_error: Option<String>,
     /// `NOTIFYACCESS=`: whose notifications count from now on.

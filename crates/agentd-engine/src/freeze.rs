@@ -43,6 +43,7 @@ impl Manager {
             facts.thaw(out);
         }
         self.set_alarm(unit);
+        self.touch(unit);
         Ok(())
     }
 }

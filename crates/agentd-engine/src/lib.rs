@@ -51,8 +51,8 @@ pub use effect::{
     Effect, JobResult, KillTarget, Level, MainSource, Record, RequestError, Spawn, SpawnEnvironment,
 };
 pub use event::{
-    Checked, Event, ExitStatus, JobKind, JobMode, KillWhom, MainProcess, Notification, Request, Sender,
-    ShutdownKind, SpawnFailure, SpawnFailureKind,
+    Checked, ClaimedMain, Event, ExitStatus, JobKind, JobMode, KillWhom, MainProcess, Notification, Request,
+    Sender, ShutdownKind, SpawnFailure, SpawnFailureKind,
 };
 pub use ids::{AttachmentId, EffectId, InvocationId, JobId, RequestId};
 pub use manager::{Config, Manager};

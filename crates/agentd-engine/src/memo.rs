@@ -69,6 +69,8 @@ pub enum Life {
         status: Option<String>,
         /// It is up although all its commands have ended (`RemainAfterExit`).
         exited: bool,
+        /// Its processes stand still.
+        frozen: bool,
     },
     /// A service whose next start is due at this time.
     Waiting {
@@ -254,13 +256,15 @@ impl Manager {
 impl ServiceCore {
     /// Goes on with a life that another manager began.
     fn go_on(&mut self, unit: Arc<agentd_unit::Unit>, memo: &Memo, out: &mut Out<'_>) {
-        let Life::Up { run: id, main, started, since, watchdog, ref status, exited } = memo.life else {
+        let Life::Up { run: id, main, started, since, watchdog, ref status, exited, frozen } = memo.life
+        else {
             return;
         };
         let mut run = Run::new(id, Arc::clone(&unit), None, None);
         let effect = out.ids.effect();
         run.spawned = true;
         run.taken_over = true;
+        run.frozen = frozen;
         run.up_since = since;
         run.main = main.map(|pid| Process { id: effect, pid: Some(pid), kind: ExecKind::Start, index: 0 });
         let limit = unit.as_service().and_then(|body| body.service.runtime_max);
@@ -314,6 +318,7 @@ fn service_life(service: &ServiceCore) -> Keeping {
                 watchdog: run.watchdog.map(|watchdog| watchdog.span()),
                 status: facts.status_text.clone(),
                 exited: service.state == S::Exited,
+                frozen: run.frozen,
             })
         }
         (

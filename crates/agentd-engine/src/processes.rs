@@ -56,7 +56,9 @@ impl Manager {
         out: &mut Out<'_>,
     ) {
         let Some((unit, facts)) = self.present(run) else { return };
-        if let Some(event) = facts.main_found(id, result, out) {
+        let event = facts.main_found(id, result, out);
+        self.touch(unit);
+        if let Some(event) = event {
             self.drive(unit, event, out);
         }
     }
@@ -135,6 +137,8 @@ impl Manager {
         }
         facts.note(notification, out);
         facts.note_reload(notification.reloading, notification.ready);
+        self.claim_main(unit, notification, out);
+        let Some((unit, facts)) = self.present(run) else { return };
         if let (Some(id), Some(run)) = (notification.attachment, &facts.run) {
             out.push(Effect::TakeAttachment { id, unit: run.unit.name.clone() });
         }
@@ -154,6 +158,15 @@ impl Manager {
             if said {
                 self.drive(unit, event, out);
             }
+        }
+    }
+}
+
+impl Manager {
+    fn claim_main(&mut self, unit: UnitId, notification: &Notification, out: &mut Out<'_>) {
+        let service = self.entry_mut(unit).and_then(|entry| entry.service_mut());
+        if let (Some(claim), Some(service)) = (notification.main, service) {
+            service.facts.claim_main(service.state, claim, out);
         }
     }
 }

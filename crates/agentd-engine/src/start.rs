@@ -114,6 +114,11 @@ impl Manager {
 
     pub(crate) fn run_stop(&mut self, id: JobId, unit: UnitId, out: &mut Out<'_>) {
         self.mark_running(id);
+        let for_restart = self.job_of(unit) == Some(JobType::Restart);
+        let service = self.entry_mut(unit).and_then(|entry| entry.service_mut());
+        if let Some(run) = service.and_then(|service| service.facts.run.as_mut()) {
+            run.for_restart = for_restart;
+        }
         let Some(entry) = self.entry(unit) else { return };
         if entry.is_up()
             && let Some(service) = entry.service()

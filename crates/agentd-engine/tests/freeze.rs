@@ -86,3 +86,17 @@ fn only_what_is_up_and_has_no_job_can_be_frozen_and_what_is_frozen_does_not_relo
     let reload = desk.job(JobKind::Reload, "a.service", JobMode::Replace);
     assert_eq!((desk.refusal(reload), desk.result(reload)), (None, None::<JobResult>));
 }
+
+#[test]
+fn what_is_frozen_stays_so_under_the_next_manager_and_can_be_let_go_there() {
+    let units = || [service("a.service", |s| s.watchdog = Some(secs(10)))];
+    let mut first = Desk::new(units());
+    first.run("a.service");
+    freeze(&mut first, true);
+    let mut second = first.heir(units());
+    assert!(second.view("a.service").frozen);
+    second.advance(secs(1000));
+    assert_eq!(second.sub("a.service"), "running", "no signs of life are expected");
+    freeze(&mut second, false);
+    assert_eq!((second.view("a.service").frozen, freezings(&second)), (false, vec![false]));
+}

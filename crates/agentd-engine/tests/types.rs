@@ -362,3 +362,88 @@ fn exec_reload_comes_before_the_signal_and_waits_for_what_the_service_says_meanw
     desk.ready("a.service");
     assert_eq!((desk.sub("a.service"), desk.result(reload)), ("running", Some(JobResult::Done)));
 }
+
+/// A service that is up says which process is its main one.
+fn claim(desk: &mut Desk, pid: u32) {
+    let spawn = desk.last_spawn("a.service");
+    let (run, sender) = (spawn.run, agentd_engine::Sender::Process(spawn.id));
+    let main = Some(agentd_engine::ClaimedMain { pid, privileged: false });
+    desk.event(Event::Notified {
+        run,
+        sender,
+        notification: Notification { main, ..Notification::default() },
+    });
+}
+
+fn notifying(change: impl FnOnce(&mut ServiceSection)) -> Desk {
+    let unit = service("a.service", |s| {
+        s.service_type = ServiceType::Notify;
+        s.notify_access = NotifyAccess::All;
+        change(s);
+    });
+    let mut desk = Desk::new([unit]);
+    desk.start("a.service");
+    desk.up("a.service");
+    desk
+}
+
+#[test]
+fn the_process_that_a_service_names_is_its_main_one_from_then_on() {
+    let mut desk = notifying(|s| s.restart = Restart::OnFailure);
+    let first = desk.last_spawn("a.service").id;
+    claim(&mut desk, 77);
+    assert!(matches!(question(&desk), Some((_, MainSource::Said(said))) if said.pid == 77));
+    let second = found(&mut desk, 77);
+    desk.notify("a.service", Notification { ready: true, ..Notification::default() });
+    assert_eq!((desk.sub("a.service"), desk.view("a.service").main), ("running", Some((second, 77))));
+    // Who was it before ends, and that means nothing.
+    exited(&mut desk, first, CLEAN);
+    assert_eq!(desk.sub("a.service"), "running");
+    // It says so again: there is nothing to ask.
+    let before = questions(&desk);
+    claim(&mut desk, 77);
+    assert_eq!(questions(&desk), before);
+    // Its next manager is told of the new one.
+    assert!(matches!(desk.kept()[&name("a.service")].life, agentd_engine::Life::Up { main: Some(77), .. }));
+    exited(&mut desk, second, KILLED);
+    desk.empty("a.service");
+    assert_eq!(
+        (desk.sub("a.service"), desk.view("a.service").result),
+        ("auto-restart", ServiceResult::Signal)
+    );
+}
+
+#[test]
+fn a_main_process_that_is_refused_changes_nothing_and_who_may_not_speak_is_not_asked_about() {
+    let mut desk = notifying(|_| {});
+    let first = desk.view("a.service").main;
+    claim(&mut desk, 77);
+    not_found(&mut desk, "77 is not a process of the service");
+    assert_eq!((desk.sub("a.service"), desk.view("a.service").main), ("start", first));
+    let mut desk = notifying(|s| s.notify_access = NotifyAccess::None);
+    claim(&mut desk, 77);
+    assert_eq!(questions(&desk), 0);
+}
+
+#[test]
+fn a_restart_sends_its_own_signal_and_a_stop_does_not() {
+    let signal = |desk: &Desk| {
+        desk.effects.iter().rev().find_map(|effect| match effect {
+            Effect::Kill { signal, .. } => Some(*signal),
+            _ => None,
+        })
+    };
+    let unit = || {
+        service("a.service", |s| {
+            s.life.restart_kill_signal = Some(Signal::USR1);
+        })
+    };
+    let mut desk = Desk::new([unit()]);
+    desk.run("a.service");
+    desk.job(JobKind::Restart, "a.service", JobMode::Replace);
+    assert_eq!(signal(&desk), Some(Signal::USR1));
+    let mut desk = Desk::new([unit()]);
+    desk.run("a.service");
+    desk.stop("a.service");
+    assert_eq!(signal(&desk), Some(Signal::TERM));
+}

@@ -125,7 +125,7 @@ impl Daemon {
             perform(&mut self.world, effect, &mut self.events);
         }
         takeover::end_the_rest(&mut self.world);
-        crate::watch::strangers::tell_gone(&mut self.world, &mut self.events);
+        crate::watch::mains::tell_gone(&mut self.world, &mut self.events);
     }
 
     /// Becomes the next manager. All that units have said and done is written before; where the program cannot be

@@ -51,6 +51,8 @@ pub(crate) struct Run {
     pub(crate) up_since: Option<Monotonic>,
     /// Somebody asked for the stop, so no restart follows.
     pub(crate) stop_asked: bool,
+    /// That stop is the first half of a restart.
+    pub(crate) for_restart: bool,
     /// It ends by SIGKILL of everything, whatever KillMode says.
     pub(crate) forced: bool,
     /// At least one command was asked for, so the shell holds something for it.
@@ -95,6 +97,7 @@ impl Run {
             ended_at: None,
             up_since: None,
             stop_asked: false,
+            for_restart: false,
             forced: false,
             spawned: false,
             spawn_failed: false,

@@ -144,7 +144,9 @@ fn ask(target: KillTarget, signal: Signal, facts: &Facts, out: &mut Out<'_>) {
 fn targets(facts: &Facts) -> Option<(Option<KillTarget>, Option<KillTarget>, Signal)> {
     let run = facts.run.as_ref()?;
     let target = |process: Option<super::facts::Process>| process.map(|p| KillTarget::Process(p.id));
-    Some((target(run.main), target(run.control), facts.section()?.kill_signal))
+    let service = facts.section()?;
+    let signal = service.life.restart_kill_signal.filter(|_| run.for_restart).unwrap_or(service.kill_signal);
+    Some((target(run.main), target(run.control), signal))
 }
 
 /// Kills what KillMode says to kill.

@@ -1,7 +1,8 @@
-//! Which process of a service is the main one, where the manager did not execute it as such: `Type=forking`.
+//! Which process of a service is the main one, where the manager did not execute it as such: `Type=forking`, and what
+//! the service says itself (`MAINPID=`).
 //!
-//! The engine asks, the shell looks: into the PID file, or for the one process whose parent is the manager. What is
-//! found must live in the run, else it is not found.
+//! The engine asks, the shell looks: into the PID file, for the one process whose parent is the manager, at the one that
+//! was named. What is found must live in the run, else it is not found.
 
 use agentd_unit::ServiceType;
 
@@ -9,7 +10,7 @@ use super::facts::Process;
 use super::{Facts, ServiceEvent, ServiceState as S, fall, rise};
 use crate::clock::Monotonic;
 use crate::effect::{Effect, Level, MainSource};
-use crate::event::MainProcess;
+use crate::event::{ClaimedMain, MainProcess};
 use crate::ids::EffectId;
 use crate::out::Out;
 use crate::state::ServiceResult as R;
@@ -23,6 +24,24 @@ pub(crate) struct Search {
     asked: Option<EffectId>,
     /// It was found once.
     found: bool,
+    /// The question whether what the service said is so.
+    claimed: Option<EffectId>,
+}
+
+impl S {
+    /// Whether the service may say in this state which process is its main one.
+    const fn may_name_main(self) -> bool {
+        matches!(
+            self,
+            S::Start { .. }
+                | S::StartPost { .. }
+                | S::Running { .. }
+                | S::ReloadSignal { .. }
+                | S::Reload { .. }
+                | S::Stop { .. }
+                | S::StopSigterm { .. }
+        )
+    }
 }
 
 impl Facts {
@@ -69,6 +88,59 @@ impl Facts {
         asks && self.find_main(out)
     }
 
+    /// The service says which process is its main one. That is looked at, unless it is known.
+    pub(crate) fn claim_main(&mut self, state: S, claim: ClaimedMain, out: &mut Out<'_>) {
+        let Some(run) = &mut self.run else { return };
+        let is_known = run.main.is_some_and(|main| main.pid.is_none_or(|pid| pid == claim.pid));
+        if is_known || !state.may_name_main() {
+            return;
+        }
+        let id = out.ids.effect();
+        run.search.claimed = Some(id);
+        out.push(Effect::FindMain { id, run: run.id, by: MainSource::Said(claim) });
+    }
+
+    /// What the service said is so, or is not: nothing but the main process changes by it.
+    fn claim_answered(
+        &mut self,
+        result: Result<MainProcess, String>,
+        out: &mut Out<'_>,
+    ) -> Option<ServiceEvent> {
+        let run = self.run.as_ref()?;
+        match result {
+            Ok(main) if run.control.is_some_and(|control| control.id == main.process) => {
+                fall::say(
+                    self,
+                    Level::Debug,
+                    out,
+                    format_args!("Its control process cannot be its main process."),
+                );
+                None
+            }
+            Ok(main) if run.main.is_none_or(|known| known.id != main.process) => {
+                self.set_main(main, Level::Debug, out);
+                Some(ServiceEvent::Up(super::Who::Main)).filter(|_| self.is_forking())
+            }
+            Ok(_) => None,
+            Err(reason) => {
+                fall::say(self, Level::Debug, out, format_args!("Its main process stays: {reason}"));
+                None
+            }
+        }
+    }
+
+    fn set_main(&mut self, main: MainProcess, level: Level, out: &mut Out<'_>) {
+        let Some(run) = &mut self.run else { return };
+        let index = run.main.map_or(0, |before| before.index);
+        run.search.found = true;
+        run.emptied = false;
+        run.main = Some(Process { id: main.process, pid: Some(main.pid), kind: ExecKind::Start, index });
+        self.failure = None;
+        let (pid, start) = (main.pid, out.now.realtime);
+        self.exec_main = Some(ExecStatusView { pid, start, exit: None, status: None });
+        fall::say(self, level, out, format_args!("Main process is {pid}."));
+    }
+
     /// The answer to a search: what the state machine must hear of it.
     pub(crate) fn main_found(
         &mut self,
@@ -77,6 +149,9 @@ impl Facts {
         out: &mut Out<'_>,
     ) -> Option<ServiceEvent> {
         let run = self.run.as_mut()?;
+        if run.search.claimed.take_if(|claimed| *claimed == id).is_some() {
+            return self.claim_answered(result, out);
+        }
         run.search.asked.take_if(|asked| *asked == id)?;
         let main = match result {
             Ok(main) => main,
@@ -92,13 +167,7 @@ impl Facts {
         if known.into_iter().any(|known| known.id == main.process) {
             return None;
         }
-        run.search.found = true;
-        run.emptied = false;
-        run.main = Some(Process { id: main.process, pid: Some(main.pid), kind: ExecKind::Start, index: 0 });
-        self.failure = None;
-        let (pid, start) = (main.pid, out.now.realtime);
-        self.exec_main = Some(ExecStatusView { pid, start, exit: None, status: None });
-        fall::say(self, Level::Info, out, format_args!("Main process is {pid}."));
+        self.set_main(main, Level::Info, out);
         Some(ServiceEvent::Up(super::Who::Main))
     }
 }

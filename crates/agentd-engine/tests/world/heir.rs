@@ -9,7 +9,7 @@ use agentd_unit::{ExecKind, LoadState, UnitName};
 use super::{Happening, World};
 
 /// What must be the same before and after.
-type Standing = (ActiveState, &'static str, Option<u32>, u32);
+type Standing = (ActiveState, &'static str, Option<u32>, u32, bool);
 
 impl World {
     pub(super) fn keep(&mut self, unit: UnitName, memo: Option<Box<Memo>>) {
@@ -22,7 +22,7 @@ impl World {
     /// Another manager takes over, if nothing is on its way: it must stand where this one stood, and touch nothing.
     pub(super) fn succeed(&mut self) {
         let busy = self.manager.unsettled().next().is_some() || !self.open.is_empty();
-        if self.broken.is_some() || busy || !self.frozen.is_empty() {
+        if self.broken.is_some() || busy {
             return;
         }
         let before = self.standing();
@@ -76,8 +76,9 @@ impl World {
     fn standing(&self) -> BTreeMap<UnitName, Standing> {
         // Whether a timer waits or is over hangs on what it starts, which the next manager may see as another unit.
         let sub = |view: &UnitView| if view.timer.is_some() { "timer" } else { view.sub };
-        let stands =
-            |view: &UnitView| (view.active, sub(view), view.main.map(|main| main.1), view.n_restarts);
+        let stands = |view: &UnitView| {
+            (view.active, sub(view), view.main.map(|main| main.1), view.n_restarts, view.frozen)
+        };
         let same =
             self.manager.units().filter(|view| view.unit.load == LoadState::Loaded && !view.changed_on_disk);
         same.map(|view| (view.unit.name.clone(), stands(&view))).collect()

@@ -207,20 +207,33 @@ impl CgroupRoot {
     /// # Errors
     /// EACCES, EROFS, ENOSPC (`cgroup.max.descendants`), EAGAIN (`cgroup.max.depth`).
     pub fn leaf(&mut self, slice: &str, unit: &str) -> Result<Leaf, CgroupError> {
-        let slice = self.slice(slice)?;
-        let within = format!("{slice}/{unit}");
-        let folder = detect::join(&self.folder, &within);
-        let cgroup = format!("{}/{within}", self.cgroup);
-        let (made, leaf) = match self.slices.get(&slice) {
-            Some(above) => {
-                (make_below(above, unit, &folder)?, Leaf::open_below(above, unit, folder, cgroup)?)
-            }
-            None => (make_folder(&folder)?, Leaf::open(folder, cgroup)?),
-        };
+        let (made, leaf) = self.find_leaf(slice, unit)?;
         if !made {
             leaf.thaw()?;
         }
         Ok(leaf)
+    }
+
+    /// The same as [`CgroupRoot::leaf`], for one whose processes are to stand still if they do.
+    ///
+    /// # Errors
+    /// As [`CgroupRoot::leaf`].
+    pub fn leaf_as_left(&mut self, slice: &str, unit: &str) -> Result<Leaf, CgroupError> {
+        self.find_leaf(slice, unit).map(|(_, leaf)| leaf)
+    }
+
+    /// The cgroup of a unit, and whether it was made just now.
+    fn find_leaf(&mut self, slice: &str, unit: &str) -> Result<(bool, Leaf), CgroupError> {
+        let slice = self.slice(slice)?;
+        let within = format!("{slice}/{unit}");
+        let folder = detect::join(&self.folder, &within);
+        let cgroup = format!("{}/{within}", self.cgroup);
+        Ok(match self.slices.get(&slice) {
+            Some(above) => {
+                (make_below(above, unit, &folder)?, Leaf::open_below(above, unit, folder, cgroup)?)
+            }
+            None => (make_folder(&folder)?, Leaf::open(folder, cgroup)?),
+        })
     }
 
     /// The unit that a process belongs to by its cgroup path: `SLICE/…/UNIT` below our root is UNIT. None: it is

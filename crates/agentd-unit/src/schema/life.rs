@@ -126,14 +126,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         }),
         "What has a service of Type=notify-reload reload; default SIGHUP.",
     ),
-    Setting::typed(
+    Setting::new(
         "RestartKillSignal",
         Slot::Own("signal", |value, d, cx| {
             let signal = cx.parse(value, "a signal", signal);
             set(&mut d.service.life.restart_kill_signal, signal.map(Some));
         }),
         "What a restart sends; default as a stop.",
-        ENGINE,
     ),
     Setting::new(
         "FinalKillSignal",

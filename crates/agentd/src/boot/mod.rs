@@ -217,13 +217,12 @@ fn supervise(
             Some(notify) => notify,
             None => NotifySocket::bind(&config.folders.notify_socket())?,
         };
-        let mut world = build_world(config, uid, lock, journal)?;
+        let world = build_world(config, uid, lock, journal)?;
         let told = Told {
             groups: world.watches.descriptor()?,
             mains: world.mains.descriptor()?,
             loaded: world.loading.descriptor()?,
             stored: world.stores.descriptor()?,
-            strangers: world.kept.strangers.descriptor()?,
         };
         let folder = crate::watch::folder::watch(&world.config.folders)?;
         let mut sources = Sources::new(signals, notify, told, folder)?;

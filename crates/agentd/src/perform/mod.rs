@@ -63,7 +63,8 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
         }
         Effect::FindMain { id, run, by } => {
             let result = crate::watch::mains::find(world, id, run, by);
-            events.push_back(Event::MainFound { id, run, result });
+            // Before what came after the question: it may be the end of the main process so far, or of this one.
+            events.push_front(Event::MainFound { id, run, result });
         }
         Effect::AskReload { id, run, process, signal } => {
             let result = kill::ask_reload(world, run, process, signal);

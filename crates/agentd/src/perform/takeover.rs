@@ -37,7 +37,7 @@ pub fn take_over(world: &mut World, id: EffectId, run: InvocationId, unit: Arc<U
         (Some(_), Some(process)) => enter(world, id, run, process),
         (Some(pid), None) => {
             tracing::info!(unit = %unit.name, pid, "the main process ended while no manager was there");
-            world.kept.strangers.note_gone(run, id);
+            world.mains.note_gone(run, id);
         }
         (None, _) => {}
     }
@@ -95,7 +95,9 @@ fn owner(pid: u32) -> Option<u32> {
 /// The cgroup of the run, if it had one and this manager has cgroups.
 fn leaf(world: &mut World, record: &Record) -> Option<Leaf> {
     let (slice, cgroups) = (record.slice.as_deref()?, world.cgroups.as_mut()?);
-    match cgroups.leaf(slice, record.memo.unit.as_str()) {
+    let is_frozen = matches!(record.memo.life, Life::Up { frozen: true, .. });
+    let unit = record.memo.unit.as_str();
+    match if is_frozen { cgroups.leaf_as_left(slice, unit) } else { cgroups.leaf(slice, unit) } {
         Ok(leaf) => Some(leaf),
         Err(error) => {
             tracing::error!(unit = %record.memo.unit, "its cgroup cannot be taken over: {}", chain(&error));
@@ -121,7 +123,7 @@ fn hold(pid: u32, run: InvocationId, leaf: Option<&Leaf>, record: &Record) -> Op
 fn enter(world: &mut World, id: EffectId, run: InvocationId, process: Process) {
     let pid = process.pid;
     let is_child = tree::birth(pid).ok().flatten().is_some_and(|birth| birth.parent == std::process::id());
-    if !is_child && let Err(error) = world.kept.strangers.watch(pid, &process.pidfd) {
+    if !is_child && let Err(error) = world.mains.watch(run, id, pid, &process.pidfd) {
         tracing::error!(pid, %error, "the end of a process that was taken over will not be seen");
     }
     world.runs.enter(run, id, process);

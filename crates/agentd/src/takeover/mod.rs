@@ -3,7 +3,7 @@
 //! - [`record`] is what is kept of one unit, as bytes.
 //! - [`table`] is where: a file of fixed places in the runtime folder, one write for each unit that comes up or goes down.
 //! - [`crate::perform::takeover`] finds what the kernel still has of a run: its cgroup, its process, its pipe.
-//! - [`crate::watch::strangers`] are main processes that are no children of ours, whose end nothing else tells us.
+//! - [`crate::watch::mains`] watches main processes that are no children of ours, whose end nothing else tells us.
 //! - [`reexec`] is a manager that becomes its successor, with its sockets.
 //!
 //! # Invariants
@@ -21,7 +21,6 @@ use agentd_engine::{Boottime, Life, Memo};
 use agentd_unit::UnitName;
 
 use crate::perform::runs::Runs;
-use crate::watch::strangers::Strangers;
 use record::Record;
 use table::Table;
 
@@ -33,8 +32,6 @@ pub struct Kept {
     /// Of the manager before, what nobody has asked for yet.
     before: BTreeMap<UnitName, Record>,
     born: Option<Boottime>,
-    /// Main processes that are no children of ours.
-    pub strangers: Strangers,
 }
 
 impl Kept {
@@ -47,7 +44,7 @@ impl Kept {
             Ok((table, found)) => {
                 let before =
                     found.records.into_iter().map(|record| (record.memo.unit.clone(), record)).collect();
-                Self { table: Some(table), before, born: found.born, strangers: Strangers::default() }
+                Self { table: Some(table), before, born: found.born }
             }
             Err(error) => {
                 let path = runtime.display();

@@ -60,7 +60,7 @@ fn lines(record: &Record) -> String {
     text.some("inactive-exit", memo.inactive_exit.map(|at| at.0));
     text.some("active-enter", memo.active_enter.map(|at| at.0));
     match &memo.life {
-        Life::Up { run, main, started, since, watchdog, status, exited } => {
+        Life::Up { run, main, started, since, watchdog, status, exited, frozen } => {
             text.put("life", "up");
             text.put("run", run);
             text.some("main", main.as_ref());
@@ -70,6 +70,9 @@ fn lines(record: &Record) -> String {
             text.some("status", status.as_ref().map(|text| short(text)));
             if *exited {
                 text.put("exited", 1);
+            }
+            if *frozen {
+                text.put("frozen", 1);
             }
         }
         Life::Waiting { at, result } => {
@@ -146,6 +149,7 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
             watchdog: span("watchdog"),
             status: get("status").map(str::to_owned),
             exited: get("exited") == Some("1"),
+            frozen: get("frozen") == Some("1"),
         },
         "waiting" => Life::Waiting { at: Monotonic(span("due")?), result: result()? },
         "failed" => Life::Failed { result: result()? },
@@ -207,6 +211,7 @@ pub(super) mod tests {
                     watchdog: Some(seconds(30)),
                     status: Some("Working = on it".to_owned()),
                     exited: false,
+                    frozen: true,
                 },
                 last_run: Some(InvocationId(0x1234_5678_9abc_def0_1234_5678_9abc_def0)),
                 generation: 3,

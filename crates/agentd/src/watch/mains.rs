@@ -1,7 +1,12 @@
 //! Main processes that the manager did not execute as such: which one it is, when that may be known, and their end.
 //!
-//! What a PID file names counts only if it is a living process of the unit, and neither the manager nor another unit's.
-//! It is held by pidfd from then on. Of one that is our child the reaper tells; of any other its pidfd does.
+//! What a PID file or the service names counts only if it is a living process of the unit, and neither the manager nor
+//! another unit's. It is held by pidfd from then on. Of one that is our child the reaper tells; of any other its pidfd
+//! does, also of those that a manager before this one began, and how they ended is told by nobody.
+//!
+//! # Invariants
+//! - A process that is no child of ours is watched in one place, here, and its end does all that the reaping of a child
+//!   does.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -9,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-use agentd_engine::{EffectId, Event, ExitStatus, InvocationId, MainProcess, MainSource};
+use agentd_engine::{ClaimedMain, EffectId, Event, ExitStatus, InvocationId, MainProcess, MainSource};
 use agentd_linux::epoll::Epoll;
 use agentd_linux::pid_file::{self, PidFileWatch};
 use agentd_linux::pidfd::PidFd;
@@ -34,6 +39,10 @@ pub struct Mains {
     waits: HashMap<u64, InvocationId>,
     /// Processes whose parent is not us.
     foreign: HashMap<u64, (InvocationId, EffectId, u32)>,
+    /// The main process of a run that is none of its unit's processes, as root has said.
+    guests: HashMap<InvocationId, u32>,
+    /// Main processes that had ended before they could be taken over.
+    gone: Vec<(InvocationId, EffectId)>,
     next: u64,
 }
 
@@ -45,7 +54,8 @@ impl Mains {
     pub fn new() -> io::Result<Self> {
         let (ready, files) = (Epoll::new()?, PidFileWatch::new()?);
         ready.add(&files, FILES)?;
-        Ok(Self { ready, files, waits: HashMap::new(), foreign: HashMap::new(), next: FILES })
+        let (waits, foreign, guests) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Ok(Self { ready, files, waits, foreign, guests, gone: Vec::new(), next: FILES })
     }
 
     /// The descriptor that becomes readable when one of them has something to say.
@@ -81,11 +91,19 @@ impl Mains {
     }
 
     /// Tells of the end of a process that is not our child.
-    fn watch(&mut self, run: InvocationId, id: EffectId, pid: u32, process: &PidFd) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The kernel's epoll(7) has no room.
+    pub fn watch(&mut self, run: InvocationId, id: EffectId, pid: u32, process: &PidFd) -> io::Result<()> {
         let key = self.key();
         self.ready.add(process, key)?;
         self.foreign.insert(key, (run, id, pid));
         Ok(())
+    }
+
+    /// Notes one of a manager before that is not there any more.
+    pub fn note_gone(&mut self, run: InvocationId, id: EffectId) {
+        self.gone.push((run, id));
     }
 }
 
@@ -120,6 +138,13 @@ pub fn find(
             world.mains.forget_file(run);
             Ok(main)
         }
+        MainSource::Said(ClaimedMain { pid, privileged }) => {
+            let main = adopt_for(world, id, run, pid, privileged);
+            if let Err(why) = &main {
+                world.complain(run, format_args!("names a main process that it cannot have: {why}"));
+            }
+            main
+        }
     }
 }
 
@@ -153,11 +178,24 @@ fn guess(world: &World, run: InvocationId) -> Result<u32, String> {
 }
 
 fn adopt(world: &mut World, id: EffectId, run: InvocationId, pid: u32) -> Result<MainProcess, String> {
+    adopt_for(world, id, run, pid, false)
+}
+
+fn adopt_for(
+    world: &mut World,
+    id: EffectId,
+    run: InvocationId,
+    pid: u32,
+    privileged: bool,
+) -> Result<MainProcess, String> {
     if pid == std::process::id() || pid == 1 {
         return Err(format!("{pid} is not a process of the service, but the one that manages it"));
     }
     match world.runs.find(pid) {
-        Some((known, process)) if known == run => return Ok(MainProcess { process, pid }),
+        Some((known, process)) if known == run => {
+            dismiss(world, run, Some(pid));
+            return Ok(MainProcess { process, pid });
+        }
         Some(_) => return Err(format!("{pid} is a process of another unit")),
         None => {}
     }
@@ -166,8 +204,13 @@ fn adopt(world: &mut World, id: EffectId, run: InvocationId, pid: u32) -> Result
     // From here on the number is this process's own, as long as it lives.
     let parent = tree::parent(pid).map_err(|error| error.to_string())?;
     let parent = parent.ok_or_else(|| format!("process {pid} has ended"))?;
-    if !belongs(world, run, pid, parent) {
+    let is_guest = !belongs(world, run, pid, parent);
+    if is_guest && !privileged {
         return Err(format!("{pid} is not a process of the service"));
+    }
+    dismiss(world, run, None);
+    if is_guest {
+        world.mains.guests.insert(run, pid);
     }
     if parent != std::process::id() {
         let watched = world.mains.watch(run, id, pid, &process);
@@ -175,6 +218,17 @@ fn adopt(world: &mut World, id: EffectId, run: InvocationId, pid: u32) -> Result
     }
     world.runs.enter(run, id, Process { pid, pidfd: process });
     Ok(MainProcess { process: id, pid })
+}
+
+/// A guest that is the main process no longer is none of the run's any more.
+fn dismiss(world: &mut World, run: InvocationId, stays: Option<u32>) {
+    let Some(guest) = world.mains.guests.get(&run).copied().filter(|guest| stays != Some(*guest)) else {
+        return;
+    };
+    world.mains.guests.remove(&run);
+    world.mains.foreign.retain(|_, (_, _, pid)| *pid != guest);
+    // Its pidfd is closed here, and with that watched no longer.
+    world.runs.leave(guest);
 }
 
 /// Whether a process is one of the run: by its cgroup; where there are none, by the run that it was born in, and a daemon
@@ -193,6 +247,8 @@ fn belongs(world: &World, run: InvocationId, pid: u32, parent: u32) -> bool {
 /// A run is over: its PID file is waited for no longer, and goes if its daemon has left it.
 pub fn forget(world: &mut World, id: InvocationId, run: &Run) {
     world.mains.forget_file(id);
+    world.mains.guests.remove(&id);
+    world.mains.foreign.retain(|_, (run, _, _)| *run != id);
     let unit = &run.unit;
     let Some(path) = unit.as_service().and_then(|body| body.service.life.pid_file.as_deref()) else { return };
     if let Err(error) = pid_file::remove(path, &owners(world, unit, run.dynamic_uid)) {
@@ -200,24 +256,34 @@ pub fn forget(world: &mut World, id: InvocationId, run: &Run) {
     }
 }
 
+/// Tells of those that had ended before they could be taken over.
+pub fn tell_gone(world: &mut World, events: &mut VecDeque<Event>) {
+    let gone = std::mem::take(&mut world.mains.gone);
+    events.extend(gone.into_iter().map(|(run, id)| Event::Exited { id, run, status: ExitStatus::Unknown }));
+}
+
 /// Reads what there is to say: files that may have been written, processes of others that have ended.
 pub fn drain(world: &mut World, events: &mut VecDeque<Event>) {
     let mut ready = Vec::new();
+    let mut some_ended = false;
     loop {
         ready.clear();
         if let Err(error) = world.mains.ready.wait(&mut ready, Some(Duration::ZERO)) {
             tracing::error!(%error, "main processes cannot be watched");
         }
         if ready.is_empty() {
-            return;
+            break;
         }
         for key in &ready {
             if *key == FILES {
                 drain_files(world, events);
             } else {
-                ended(world, *key, events);
+                some_ended |= ended(world, *key, events);
             }
         }
+    }
+    if some_ended {
+        groups::check_empty_by_walk(world, events);
     }
 }
 
@@ -231,19 +297,21 @@ fn drain_files(world: &mut World, events: &mut VecDeque<Event>) {
     }
 }
 
-/// A process that was not our child has ended.
-fn ended(world: &mut World, key: u64, events: &mut VecDeque<Event>) {
-    let Some((run, id, pid)) = world.mains.foreign.remove(&key) else { return };
-    let Some(process) = world.runs.get(run).and_then(|entry| entry.processes.get(id)) else { return };
+/// A process that was not our child has ended. False: it is our child by now, or nobody's that we know.
+fn ended(world: &mut World, key: u64, events: &mut VecDeque<Event>) -> bool {
+    let Some((run, id, pid)) = world.mains.foreign.remove(&key) else { return false };
+    let Some(process) = world.runs.get(run).and_then(|entry| entry.processes.get(id)) else { return false };
     if let Err(error) = world.mains.ready.remove(&process.pidfd) {
         tracing::error!(pid, %error, "a process that has ended is still watched");
     }
     // Its parent may have gone before it: then it became our child, and the reaper tells how it ended.
     if process.pidfd.is_child().unwrap_or(false) {
-        return;
+        return false;
     }
     world.runs.leave(pid);
     world.drain_log(run);
     groups::check_oom(run, world, events);
     events.push_back(Event::Exited { id, run, status: ExitStatus::Unknown });
+    groups::reaped(run, world, events);
+    true
 }

@@ -8,7 +8,6 @@ pub mod groups;
 pub mod mains;
 pub mod notifications;
 pub mod signals;
-pub mod strangers;
 pub mod unit_files;
 pub mod units;
 
@@ -43,7 +42,6 @@ pub struct Woken {
     stored: bool,
     folder: bool,
     unit_files: bool,
-    strangers: bool,
     timers: [bool; 3],
     /// A request that came meanwhile.
     pub inbound: Option<Inbound>,
@@ -60,8 +58,6 @@ pub struct Told {
     pub loaded: OwnedFd,
     /// What services have left with the manager.
     pub stored: OwnedFd,
-    /// Main processes that are no children of ours.
-    pub strangers: OwnedFd,
 }
 
 /// Every descriptor that the main loop waits on: a handful for the whole manager, none per unit.
@@ -75,7 +71,6 @@ pub struct Sources {
     stored: AsyncFd<OwnedFd>,
     folder: AsyncFd<FolderWatch>,
     unit_files: Option<UnitFilesWatch>,
-    strangers: AsyncFd<OwnedFd>,
     timers: [AsyncFd<Timer>; 3],
     armed: Deadlines,
     /// A source that was not read to its end in the last turn.
@@ -98,7 +93,6 @@ impl Sources {
             mains: registered(told.mains)?,
             folder: registered(folder)?,
             unit_files: None,
-            strangers: registered(told.strangers)?,
             timers: [timer(Clock::Monotonic)?, timer(Clock::Boottime)?, timer(Clock::Realtime)?],
             armed: Deadlines::default(),
             left: Woken::default(),
@@ -150,7 +144,6 @@ impl Sources {
             stored: ready(&self.stored, cx),
             folder: ready(&self.folder, cx),
             unit_files: self.unit_files.as_ref().is_some_and(|watch| watch.poll(cx)),
-            strangers: ready(&self.strangers, cx),
             timers: self.timers.each_ref().map(|timer| ready(timer, cx)),
             inbound: None,
         }
@@ -186,9 +179,6 @@ impl Sources {
         }
         if woken.unit_files {
             self.look_at_unit_files(world);
-        }
-        if woken.strangers {
-            strangers::drain(world, events);
         }
         self.tick(woken, events);
     }
@@ -274,7 +264,6 @@ impl Woken {
             || self.stored
             || self.folder
             || self.unit_files
-            || self.strangers
             || self.timers.contains(&true)
     }
 }

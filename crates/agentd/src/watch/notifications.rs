@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
-use agentd_engine::{Event, InvocationId, Monotonic, Notification};
+use agentd_engine::{ClaimedMain, Event, InvocationId, Monotonic, Notification};
 use agentd_linux::notify::{Datagram, NotifySocket, Received};
 use agentd_protocol::NotifyMessage;
 use agentd_protocol::notify::WatchdogSign;
@@ -57,7 +57,9 @@ fn take(datagram: Datagram, world: &mut World, events: &mut VecDeque<Event>) {
                 world.complain(run, format_args!("{}", store::TOO_MANY));
             }
             let attachment = waiting.map(|waiting| waiting.id);
-            let notification = Notification { attachment, ..notification(message) };
+            let privileged = datagram.sender.uid == 0;
+            let main = message.main_pid.map(|pid| ClaimedMain { pid, privileged });
+            let notification = Notification { attachment, main, ..notification(message) };
             if notification != Notification::default() {
                 events.push_back(Event::Notified { run, sender, notification });
             }
@@ -110,6 +112,7 @@ fn notification(message: NotifyMessage) -> Notification {
         watchdog: message.watchdog_span,
         extend_timeout: message.extend_timeout,
         access: message.notify_access.as_deref().and_then(NotifyAccess::from_word),
+        main: None,
         attachment: None,
     }
 }
