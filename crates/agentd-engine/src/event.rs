@@ -392,3 +392,14 @@ pub enum ShutdownKind {
     /// End the manager's process with this code (containers, user and subreaper managers).
     Exit(u8),
 }
+
+impl fmt::Display for ShutdownKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Poweroff => f.write_str("poweroff"),
+            Self::Reboot => f.write_str("reboot"),
+            Self::Halt => f.write_str("halt"),
+            Self::Exit(code) => write!(f, "exit with code {code}"),
+        }
+    }
+}

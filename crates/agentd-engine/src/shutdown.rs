@@ -61,7 +61,7 @@ impl Manager {
             leftovers_told: false,
             done: false,
         });
-        say(Level::Notice, out, format!("Shutting down ({kind:?})."));
+        say(Level::Notice, out, format!("Shutting down: {kind}."));
         self.renew_graph(out);
         self.put_off.clear();
         // Starts that wait are in the way of these stops, and so are canceled.

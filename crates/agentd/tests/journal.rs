@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use agentd::journal::{self, Journal, JournalConfig, LogLevel};
 use agentd_engine::{InvocationId, Level, Record};
 use agentd_linux::epoll::Epoll;
+use agentd_linux::kmsg::Kmsg;
 use agentd_linux::notify::{NotifySocket, Received};
 use agentd_unit::UnitName;
 use tracing::Dispatch;
@@ -384,6 +385,33 @@ fn lines_for_people_name_the_unit_and_cannot_steer_the_terminal() {
         *console,
         "agentd: web.service: status is \\u{1b}[2J\\u{7}\r\nagentd: cannot write\r\nagentd: the log: no space, path=/x\r\n"
     );
+}
+
+#[test]
+fn what_the_kernel_shows_is_not_on_the_console_a_second_time() {
+    // Any character device takes what is for the kernel's log.
+    let kmsg = || Some(Kmsg::open(Path::new("/dev/null")).unwrap());
+    for (kmsg, kernel_shows, expected) in [
+        (kmsg(), Some(7), ""),
+        (kmsg(), Some(5), "agentd: quiet\r\n"),
+        (kmsg(), Some(4), "agentd: quiet\r\nagentd: loud\r\n"),
+        (kmsg(), None, "agentd: quiet\r\nagentd: loud\r\n"),
+        (None, Some(7), "agentd: quiet\r\nagentd: loud\r\n"),
+    ] {
+        let console = Terminal::default();
+        let (dispatch, journal) = build(JournalConfig {
+            console: Some((LogLevel::Info, Box::new(console.clone()))),
+            kmsg,
+            kernel_shows,
+            ..JournalConfig::default()
+        });
+        tracing::dispatcher::with_default(&dispatch, || {
+            tracing::info!("quiet");
+            tracing::warn!("loud");
+        });
+        assert!(journal.flush(LONG));
+        assert_eq!(*console.text.lock().unwrap(), expected, "console_loglevel {kernel_shows:?}");
+    }
 }
 
 #[test]

@@ -50,14 +50,13 @@ pub fn image(kind: Kind, out: &Path) -> Result<()> {
             product.sign_alone(&tree)?;
             write(&out.join("initramfs"), &initramfs(&tree)?)?;
             copy(&base.kernel(), &out.join("vmlinux"))?;
-            println!("{0}/vmlinux and {0}/initramfs: boot with console=ttyS0", out.display());
+            println!("boot it with: {}", qemu(out, "initramfs", None));
         }
         Kind::Disk => {
             let tree = product.tree()?;
             product.sign_over(&tree, &base)?;
             disk(&tree, &base, out)?;
-            let place = out.display();
-            println!("{place}/vmlinux, {place}/initrd and {place}/disk.img: boot with console=ttyS0");
+            println!("boot it with: {}", qemu(out, "initrd", Some("disk.img")));
         }
         Kind::Oci => {
             let tree = product.tree()?;
@@ -67,6 +66,18 @@ pub fn image(kind: Kind, out: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a person types to boot the files of an image.
+fn qemu(place: &Path, initrd: &str, disk: Option<&str>) -> String {
+    let place = place.display();
+    let disk =
+        disk.map(|disk| format!(" -drive file={place}/{disk},if=virtio,format=raw")).unwrap_or_default();
+    format!(
+        "qemu-system-x86_64 -m 512 -nographic -kernel {place}/vmlinux -initrd {place}/{initrd}{disk} \
+         -append \"console=ttyS0 quiet\"\n\
+         (without quiet the kernel and agentd say more; with rescue there is a shell; Ctrl-A X ends QEMU)"
+    )
 }
 
 /// Makes a tree the whole `/` of a machine without Debian: what needs Python or Debian's programs is left out.

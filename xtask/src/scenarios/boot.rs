@@ -1,10 +1,12 @@
 //! agentd as PID 1 of a machine: how it comes up and how it goes down.
 
+use std::time::Duration;
+
 use super::context::Context;
 use super::guest::{active, code, console_lines, ok};
 use super::{Scenario, expect, expect_eq};
 use crate::error::Result;
-use crate::vm::{Ending, Machine};
+use crate::vm::{BOOT_TIMEOUT, COMMAND_TIMEOUT, Ending, Machine, UP};
 
 /// See the module.
 pub const SCENARIOS: &[Scenario] = &[
@@ -14,6 +16,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "vm::reboot-stops-in-reverse-order", run: reboot },
     Scenario { name: "vm::ctrl-alt-del-reboots", run: ctrl_alt_del },
     Scenario { name: "vm::sigterm-powers-off", run: sigterm },
+    Scenario { name: "vm::rescue-and-emergency-give-a-shell", run: shells },
 ];
 
 /// No libc, no shell of a system: what runs here is static.
@@ -88,6 +91,61 @@ fn ends(
     reverse_order(machine)?;
     expect_eq("no panic", &console_lines(machine, "Kernel panic"), &vec![])?;
     expect_eq("how it ended", &ending, &expected)
+}
+
+/// The kernel command line's word `rescue`, from there to the emergency shell, and from that to what is booted
+/// otherwise.
+fn shells(context: &mut Context) -> Result<()> {
+    let mut spec = context.product_disk(|_| Ok(()))?;
+    spec.append.push_str(" rescue");
+    let machine = context.switch_on(&spec)?;
+    let from = shell(machine, 0)?;
+    says(
+        machine,
+        from,
+        "agentctl is-active sysinit.target rescue.service multi-user.target | xargs",
+        "active active inactive",
+    )?;
+    let from = machine.console().mark();
+    machine.type_line("agentctl emergency")?;
+    let from = shell(machine, from)?;
+    says(
+        machine,
+        from,
+        "agentctl is-active sysinit.target emergency.service rescue.service | xargs",
+        "inactive active inactive",
+    )?;
+    machine.type_line("exit")?;
+    machine.console().wait_for(from, UP, BOOT_TIMEOUT)?;
+    machine.wait_ready()?;
+    expect_eq("emergency mode is left", &code(machine, "agentctl is-active -q emergency.target")?, &3)
+}
+
+/// Takes the shell that sulogin offers on the console.
+fn shell(machine: &mut Machine, from: usize) -> Result<usize> {
+    machine.console().wait_for(from, "Press Enter for maintenance", BOOT_TIMEOUT)?;
+    let from = machine.console().mark();
+    // What is typed before sulogin and the shell have set the terminal up, they throw away.
+    for attempt in 1.. {
+        machine.type_line("")?;
+        // Job control is there, so the terminal is the shell's own.
+        machine.type_line("set -m; sleep 0 & wait; echo job-$((40 + 2))-$(tty)")?;
+        match machine.console().wait_for(from, "job-42-/dev/", ANSWER) {
+            Ok(_) => break,
+            Err(error) if attempt == ATTEMPTS => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(machine.console().mark())
+}
+
+/// How often, and for how long each time, somebody at the console tries.
+const ATTEMPTS: u32 = 12;
+const ANSWER: Duration = Duration::from_secs(5);
+
+fn says(machine: &mut Machine, from: usize, command: &str, answer: &str) -> Result<()> {
+    machine.type_line(command)?;
+    machine.console().wait_for(from, answer, COMMAND_TIMEOUT).map(|_| ())
 }
 
 fn reverse_order(machine: &mut Machine) -> Result<()> {

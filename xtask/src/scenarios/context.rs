@@ -157,12 +157,20 @@ impl Context {
     /// # Errors
     /// It does not come up.
     pub fn boot_any(&mut self, spec: &Spec) -> Result<&mut Machine> {
+        let machine = self.switch_on(spec)?;
+        machine.wait_ready()?;
+        Ok(machine)
+    }
+
+    /// Starts a machine that is this scenario's own, of which there is only the console.
+    ///
+    /// # Errors
+    /// QEMU does not start.
+    pub fn switch_on(&mut self, spec: &Spec) -> Result<&mut Machine> {
         // One at a time: two emulated processors share the little there is.
         self.machine = None;
         self.shared = false;
-        let machine = self.machine.insert(Machine::boot(spec)?);
-        machine.wait_ready()?;
-        Ok(machine)
+        Ok(self.machine.insert(Machine::boot(spec)?))
     }
 
     /// The machine that scenarios share: the product on a disk, booted once.

@@ -6,9 +6,10 @@ pub mod feed;
 pub mod qmp;
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -107,6 +108,8 @@ pub enum Ending {
 /// A running machine. Dropping it kills it.
 pub struct Machine {
     qemu: Child,
+    /// What is typed on the console; a person's own terminal does that by itself.
+    keys: Option<ChildStdin>,
     qmp: Qmp,
     console: Feed,
     channel: Channel,
@@ -127,7 +130,7 @@ impl Machine {
         let mut command = spec.command();
         let (monitor, stdin) = match spec.terminal {
             Terminal::Interactive => (",mux=on", Stdio::inherit()),
-            Terminal::Hidden | Terminal::Shown => ("", Stdio::null()),
+            Terminal::Hidden | Terminal::Shown => ("", Stdio::piped()),
         };
         command.args(["-chardev", &format!("stdio,id=c0,signal=off{monitor}"), "-serial", "chardev:c0"]);
         if spec.terminal == Terminal::Interactive {
@@ -138,6 +141,7 @@ impl Machine {
         command.stdin(stdin).stdout(Stdio::piped());
         let mut qemu = command.spawn().during(|| "cannot start QEMU".into())?;
         let console = qemu.stdout.take().ok_or_else(|| Error::new("QEMU has no output"))?;
+        let keys = qemu.stdin.take();
         let console = Feed::new("console (ttyS0)", console, spec.terminal.is_shown());
         let connected = line.accept().and_then(|line| Ok((line, qmp.accept()?)));
         let (line, qmp) = match connected {
@@ -148,13 +152,22 @@ impl Machine {
             }
         };
         let channel = Channel::new(line)?;
-        Ok(Self { qmp: Qmp::new(qmp)?, console, channel, qemu, _scratch: scratch })
+        Ok(Self { keys, qmp: Qmp::new(qmp)?, console, channel, qemu, _scratch: scratch })
     }
 
     /// What the kernel and the init write to the console.
     #[must_use]
     pub fn console(&self) -> &Feed {
         &self.console
+    }
+
+    /// Types a line on the console.
+    ///
+    /// # Errors
+    /// The machine is gone, or a person sits at its console.
+    pub fn type_line(&mut self, line: &str) -> Result<()> {
+        let keys = self.keys.as_mut().ok_or_else(|| Error::new("a person types on this console"))?;
+        keys.write_all(format!("{line}\r").as_bytes()).during(|| "cannot type on the console".into())
     }
 
     /// Waits until the guest takes commands.

@@ -160,6 +160,7 @@ fn start_journal(config: &Config) -> io::Result<Journal> {
         let least = if config.quiet { LogLevel::Warning } else { LogLevel::Info };
         outlets.console = console().map(|console| (least, console));
         outlets.kmsg = agentd_linux::kmsg::Kmsg::open("/dev/kmsg".as_ref()).ok();
+        outlets.kernel_shows = console_loglevel();
     } else {
         outlets.stderr = Some(Box::new(io::stderr()));
     }
@@ -172,6 +173,12 @@ fn console() -> Option<Box<dyn io::Write + Send>> {
     let mut options = File::options();
     let file = options.write(true).custom_flags(agentd_linux::open::NOCTTY).open("/dev/console").ok()?;
     Some(Box::new(file))
+}
+
+/// Below which priority the kernel puts a line of its log on the console; `None` where it does not say.
+fn console_loglevel() -> Option<u8> {
+    let levels = std::fs::read_to_string("/proc/sys/kernel/printk").ok()?;
+    levels.split_ascii_whitespace().next()?.parse().ok()
 }
 
 fn tell(config: &Config, report: &machine::Report, cmdline: &cmdline::CommandLine) {

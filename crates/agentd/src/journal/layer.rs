@@ -21,6 +21,8 @@ pub(crate) struct Tap {
     level: LogLevel,
     /// Nothing is for it while journald is there.
     substitute: bool,
+    /// It shows what the kernel shows too: nothing is for it that the kernel's log puts there already.
+    beside_kernel: bool,
     pub(crate) queue: Queue,
 }
 
@@ -28,6 +30,8 @@ pub(crate) struct Tap {
 pub(crate) struct Hub {
     level: LogLevel,
     journald_is_up: Arc<AtomicBool>,
+    /// What has a smaller number than this, the kernel puts on the console by itself when it is in its log.
+    kernel_shows: u8,
     taps: Vec<Tap>,
 }
 
@@ -38,23 +42,24 @@ impl Hub {
         let level = config.level;
         if let Some(out) = config.stderr {
             let queue = Queue::start("log-stderr", true, Stream::stamped(out))?;
-            taps.push(Tap { level, substitute: false, queue });
+            taps.push(Tap { level, substitute: false, beside_kernel: false, queue });
         }
+        let kernel_shows = config.kmsg.as_ref().and(config.kernel_shows).unwrap_or(0);
         if let Some((level, out)) = config.console {
             let queue = Queue::start("log-console", true, Stream::console(out))?;
-            taps.push(Tap { level, substitute: false, queue });
+            taps.push(Tap { level, substitute: false, beside_kernel: true, queue });
         }
         if let Some(kmsg) = config.kmsg {
             first = unthrottle_kmsg();
             let queue = Queue::start("log-kmsg", true, KernelLog(kmsg))?;
-            taps.push(Tap { level, substitute: true, queue });
+            taps.push(Tap { level, substitute: true, beside_kernel: false, queue });
         }
         if let Some(path) = config.journald {
             let outlet = Journald::new(path, config.user, Arc::clone(&journald_is_up));
             let queue = Queue::start("log-journald", config.journald_may_come, outlet)?;
-            taps.push(Tap { level, substitute: false, queue });
+            taps.push(Tap { level, substitute: false, beside_kernel: false, queue });
         }
-        let hub = Self { level, journald_is_up, taps };
+        let hub = Self { level, journald_is_up, kernel_shows, taps };
         if let Some(message) = first {
             hub.push(message);
         }
@@ -75,8 +80,9 @@ impl Hub {
         }
         let message = Arc::new(message);
         let up = self.journald_is_up();
+        let shown = !up && message.level.number() < self.kernel_shows;
         for tap in &self.taps {
-            if message.level <= tap.level && !(tap.substitute && up) {
+            if message.level <= tap.level && !(tap.substitute && up) && !(tap.beside_kernel && shown) {
                 tap.queue.push(Arc::clone(&message));
             }
         }

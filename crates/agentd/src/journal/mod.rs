@@ -51,6 +51,9 @@ pub struct JournalConfig {
     pub console: Option<(LogLevel, Box<dyn Write + Send>)>,
     /// The kernel's log, for as long as journald does not take messages.
     pub kmsg: Option<Kmsg>,
+    /// The kernel's console_loglevel, proc(5) /proc/sys/kernel/printk: lines in its log with a priority below this it
+    /// puts on the console by itself, and the console gets none of them a second time.
+    pub kernel_shows: Option<u8>,
     /// The socket of journald, there or not; [`JOURNALD_SOCKET`] save in tests.
     pub journald: Option<PathBuf>,
     /// It may be one of our own units: thousands of messages are kept for it until it is there, else some hundreds.
