@@ -44,6 +44,10 @@ const COMMAND_GATHER: Duration = Duration::from_millis(1);
 /// What is read at once: what a pipe holds, pipe(7).
 const READ_BYTES: usize = 64 << 10;
 
+/// A read of as much may have emptied a full pipe. The kernel begins a new page for a write that does not fit into the
+/// rest of the last one, pipe(7), so a pipe that is full of lines holds less than its size; but more than half of it.
+const FULL: usize = READ_BYTES / 2;
+
 /// What the pipe of an agent that fills it may hold from then on, so that it waits less for us, and we are woken less for
 /// it. Read in [`READS`] parts.
 const WIDE_PIPE: usize = 256 << 10;
@@ -239,11 +243,12 @@ impl Reader {
         }
         match self.read_some(token, READ_BYTES) {
             Ok(0) => self.close(token),
-            Ok(READ_BYTES) => {
-                self.widen(token);
-                return true;
+            Ok(length) => {
+                if length >= FULL {
+                    self.widen(token);
+                }
+                return length == READ_BYTES;
             }
-            Ok(_) => {}
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(error) => {
                 tracing::error!(%error, "the output of a run cannot be read any more");
@@ -419,6 +424,27 @@ mod tests {
 
     /// More than there is room for.
     const UNITS: u128 = 20;
+
+    #[test]
+    fn a_pipe_that_is_full_of_lines_holds_more_from_then_on() {
+        let waker = Arc::new(Waker::new().unwrap());
+        let outbox = Arc::new(Outbox::new(Arc::clone(&waker)));
+        let orders = Orders { received: mpsc::channel().1, woken: Arc::default() };
+        let mut reader = Reader::new(waker, orders, outbox, 100, None).unwrap();
+        let (read, mut write) = io::pipe().unwrap();
+        descriptor::set_nonblocking(&write).unwrap();
+        let mut fill = || {
+            let line = [b"x".repeat(99), b"\n".to_vec()].concat();
+            let written = (0..).take_while(|_| write.write_all(&line).is_ok()).count();
+            written * line.len()
+        };
+        reader.attach(UnitName::parse("u.service").unwrap(), InvocationId(1), read.into(), None);
+        let before = fill();
+        // Pages of 40 lines: the pipe is full, and a read brings less than its size.
+        assert!(before < READ_BYTES, "{before}");
+        reader.read(WAKER + 1);
+        assert!(fill() > 2 * before);
+    }
 
     /// A disk that hangs is a writing thread that takes nothing.
     #[test]
