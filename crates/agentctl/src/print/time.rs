@@ -1,5 +1,6 @@
 //! Times as systemd prints them: points in the zone of the system, spans with their units.
 
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
@@ -27,7 +28,7 @@ impl Clock {
     /// The system's time and zone.
     pub(crate) fn of_system() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { now: u64::try_from(since.as_micros()).unwrap_or(u64::MAX), zone: TimeZone::system() }
+        Self { now: u64::try_from(since.as_micros()).unwrap_or(u64::MAX), zone: system_zone() }
     }
 
     /// A fixed time in UTC.
@@ -95,6 +96,21 @@ impl Clock {
     pub(crate) fn distance(&self, micros: u64) -> String {
         coarse(micros.abs_diff(self.now))
     }
+}
+
+/// The zone that `TZ` names, else the machine's, localtime(5): the file itself has the rules. To ask for the machine's zone
+/// by its name would read the list of all zones, which takes longer than all else that agentctl does.
+fn system_zone() -> TimeZone {
+    if std::env::var_os("TZ").is_some() {
+        return TimeZone::system();
+    }
+    zone_of(Path::new("/etc/localtime"))
+}
+
+/// The zone whose rules a file has; without one universal time, as the C library does.
+fn zone_of(localtime: &Path) -> TimeZone {
+    let rules = std::fs::read(localtime).ok();
+    rules.and_then(|rules| TimeZone::tzif("localtime", &rules).ok()).unwrap_or(TimeZone::UTC)
 }
 
 /// Two units at most, as systemd's "ago" has them.
@@ -198,6 +214,22 @@ mod tests {
         let clock = Clock { now: NOW, zone };
         assert_eq!(clock.point(NOW), "Sun 2026-11-29 17:47:00 CET");
         assert_eq!(clock.point(NOW - 120 * DAY), "Sat 2026-08-01 18:47:00 CEST");
+    }
+
+    #[test]
+    fn a_zone_is_read_from_its_file_and_named_by_its_rules() {
+        // The shortest file of tzfile(5): one type of local time, six hours east, named XYZ, and no rule for later.
+        let mut rules = b"TZif\0".to_vec();
+        rules.extend([0; 15]);
+        rules.extend([0_u32, 0, 0, 0, 1, 4].map(u32::to_be_bytes).concat());
+        rules.extend(21_600_u32.to_be_bytes());
+        rules.extend(b"\0\0XYZ\0");
+        let path = std::env::temp_dir().join(format!("agentctl-localtime-{}", std::process::id()));
+        std::fs::write(&path, rules).unwrap();
+        let clock = Clock { now: NOW, zone: zone_of(&path) };
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(clock.point(NOW), "Sun 2026-11-29 22:47:00 XYZ");
+        assert_eq!(zone_of(&path), TimeZone::UTC);
     }
 
     #[test]
