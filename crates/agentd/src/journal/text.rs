@@ -1,5 +1,6 @@
 //! Messages as lines of text: standard error, the console, the kernel's log.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use agentd_linux::kmsg::Kmsg;
@@ -34,20 +35,22 @@ impl<W: Write + Send + 'static> Stream<W> {
 
 impl<W: Write + Send + 'static> Outlet for Stream<W> {
     fn deliver(&mut self, message: &Message) -> Result<(), Refusal> {
-        let mut head = String::from("agentd: ");
-        if self.stamped {
-            let stamp = crate::log::stamp::format(message.realtime.0);
-            head = format!("{} {} ", String::from_utf8_lossy(&stamp), message.level);
-        }
+        let stamp = crate::log::stamp::format(message.realtime.0);
+        let head: &[&[u8]] = match self.stamped {
+            true => &[&stamp, b" ", message.level.as_str().as_bytes(), b" "],
+            false => &[b"agentd: "],
+        };
         // A terminal that is not a console needs no carriage return; a raw one would need it, and loses nothing by it.
-        let end = if self.stamped { "\n" } else { "\r\n" };
-        let text = printable(&message.line());
-        let bytes: usize = text.lines().map(|line| head.len() + line.len() + end.len()).sum();
+        let end: &[u8] = if self.stamped { b"\n" } else { b"\r\n" };
+        let line = message.line();
+        let text = printable(&line);
+        let around: usize = head.iter().map(|part| part.len()).sum::<usize>() + end.len();
+        let bytes: usize = text.lines().map(|line| around + line.len()).sum();
         if self.kept.len() + bytes > KEPT_BYTES {
             self.flush()?;
         }
-        for part in text.lines().flat_map(|line| [&head, line, end]) {
-            self.kept.extend_from_slice(part.as_bytes());
+        for line in text.lines() {
+            head.iter().chain(&[line.as_bytes(), end]).for_each(|part| self.kept.extend_from_slice(part));
         }
         Ok(())
     }
@@ -84,9 +87,9 @@ impl Outlet for KernelLog {
 
 /// The text with every control character but newline spelled out: a name or a status text of an agent must not steer
 /// the terminal that shows it.
-fn printable(text: &str) -> String {
+fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(|c: char| c.is_control() && c != '\n') {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -96,5 +99,5 @@ fn printable(text: &str) -> String {
             out.push(c);
         }
     }
-    out
+    Cow::Owned(out)
 }

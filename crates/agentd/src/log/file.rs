@@ -9,8 +9,8 @@
 //! - Every file begins with a run line, and no two are further apart than [`RUN_LINE_EVERY`] and one chunk.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use agentd_engine::InvocationId;
@@ -185,9 +185,8 @@ impl UnitFile {
         if self.size == 0 {
             return Ok(());
         }
-        self.file.seek(SeekFrom::Start(self.size - 1))?;
         let mut last = [0];
-        self.file.read_exact(&mut last)?;
+        self.file.read_exact_at(&mut last, self.size - 1)?;
         if last == *b"\n" {
             return Ok(());
         }
