@@ -17,8 +17,8 @@ const LEVEL: u8 = 6;
 /// How long the few bytes of the header may take: they always fit an empty socket buffer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Connects streams. A socket that found no journald is kept for the next attempt, so that where there is none each costs
-/// one call.
+/// Connects streams. A socket that found no journald is kept for the next attempt, and the next begins with a look at the
+/// path: where there is no journald, each costs one call, of the cheapest.
 #[derive(Debug, Default)]
 pub struct Connector {
     unused: Option<OwnedFd>,
@@ -31,7 +31,14 @@ impl Connector {
     /// ENOENT or ECONNREFUSED: no journald is there. EAGAIN: it has more connections waiting than it takes.
     pub fn connect(&mut self, socket: &Path, identifier: &str, unit: &str) -> io::Result<OwnedFd> {
         let fd = match self.unused.take() {
-            Some(fd) => fd,
+            // connect(2) makes the other end's socket before it looks for the path.
+            Some(fd) => match nix::unistd::access(socket, nix::unistd::AccessFlags::F_OK) {
+                Ok(()) => fd,
+                Err(errno) => {
+                    self.unused = Some(fd);
+                    return Err(errno.into());
+                }
+            },
             None => nonblocking_socket()?,
         };
         if let Err(error) = connect_to(&fd, socket) {

@@ -82,20 +82,22 @@ pub struct Spawner {
     administrates: bool,
     uid: u32,
     gid: u32,
-    null: Option<OwnedFd>,
+    null: OwnedFd,
     slots: Slots,
     exec_timeout: Duration,
 }
 
 impl Spawner {
     /// Looks at the manager: its user, its capabilities, and the signals that it ignores. These must not change
-    /// afterwards.
+    /// afterwards. Each child is born with the descriptors that have lower numbers than the few that are taken here, and
+    /// pays for each of them: the earlier in a program this is called, the better.
     ///
     /// # Errors
     /// ENOMEM for the stack; EMFILE; `/dev/null` is missing.
     pub fn new() -> io::Result<Self> {
         let ignores = |number: &i32| raw::disposition(*number) == Ok(libc::SIG_IGN);
         let capabilities = raw::capabilities().map_err(io::Error::from_raw_os_error)?;
+        let null: OwnedFd = std::fs::File::options().read(true).write(true).open("/dev/null")?.into();
         Ok(Self {
             stack: Stack::new()?,
             features: Features::probe(),
@@ -105,8 +107,8 @@ impl Spawner {
             administrates: capabilities.effective & (1 << CAP_SYS_ADMIN) != 0,
             uid: nix::unistd::geteuid().as_raw(),
             gid: nix::unistd::getegid().as_raw(),
-            null: None,
-            slots: Slots::default(),
+            slots: Slots::take(null.as_fd())?,
+            null,
             exec_timeout: EXEC_TIMEOUT,
         })
     }
@@ -138,7 +140,7 @@ impl Spawner {
     /// The step that failed, with its thing and errno. No process is left.
     pub fn spawn(&mut self, plan: &SpawnPlan<'_>) -> Result<Child, SpawnError> {
         let fail = |step, source| SpawnError::new(plan, step, source);
-        let null = self.null().map_err(|e| fail(Step::Stdin, e))?;
+        let null = self.null.as_raw_fd();
         let mut arrays = Arrays::of(plan, null);
         let mut walk = self.walk(plan, &mut arrays).map_err(|e| fail(Step::Fds, e))?;
         if self.shares_memory(plan) {
@@ -170,7 +172,7 @@ impl Spawner {
     }
 
     /// Has the child keep what it needs of a shared table and nothing else, where the kernel can do that.
-    fn place(&mut self, null: RawFd, walk: &mut Walk<'_>) -> io::Result<usize> {
+    fn place(&self, null: RawFd, walk: &mut Walk<'_>) -> io::Result<usize> {
         if !self.features.close_range || !self.features.into_cgroup {
             return Ok(0);
         }
@@ -187,14 +189,6 @@ impl Spawner {
     fn needs_no_new_privileges(&self, plan: &SpawnPlan<'_>) -> bool {
         let stays_root = plan.identity.as_ref().map_or(self.uid, |who| who.uid) == 0;
         !(plan.filters.is_empty() || stays_root && self.administrates)
-    }
-
-    fn null(&mut self) -> io::Result<RawFd> {
-        let null = match self.null.take() {
-            Some(fd) => fd,
-            None => std::fs::File::options().read(true).write(true).open("/dev/null")?.into(),
-        };
-        Ok(self.null.insert(null).as_raw_fd())
     }
 
     /// The birth, with all signals blocked around it: a handler would run in the child on our memory.

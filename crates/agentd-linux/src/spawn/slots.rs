@@ -16,11 +16,19 @@ use super::raw;
 /// How many. A plan that needs more pays for a copy of the whole table.
 const SLOTS: usize = 16;
 
-/// The numbers, taken at the first use.
+/// The numbers.
 #[derive(Debug, Default)]
 pub(super) struct Slots(Vec<OwnedFd>);
 
 impl Slots {
+    /// Takes the lowest numbers that are free.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub(super) fn take(null: BorrowedFd<'_>) -> io::Result<Self> {
+        (0..SLOTS).map(|_| null.try_clone_to_owned()).collect::<io::Result<_>>().map(Self)
+    }
+
     /// The bound: everything that was placed is below it.
     pub(super) fn end(&self) -> u32 {
         self.0.iter().map(|fd| fd.as_raw_fd() as u32 + 1).max().unwrap_or(0)
@@ -30,13 +38,12 @@ impl Slots {
     /// slots are used; None, and nothing is changed, if there are too few.
     ///
     /// # Errors
-    /// No descriptor is left.
+    /// A descriptor is not open.
     pub(super) fn place<'f>(
-        &mut self,
+        &self,
         needed: impl Iterator<Item = &'f mut RawFd>,
         null: RawFd,
     ) -> io::Result<Option<usize>> {
-        self.take(null)?;
         let end = self.end() as RawFd;
         let mut high: Vec<&mut RawFd> = needed.filter(|fd| **fd >= end).collect();
         let mut sources: Vec<RawFd> = high.iter().map(|fd| **fd).collect();
@@ -65,14 +72,5 @@ impl Slots {
             let cleared = raw::place(null, slot.as_raw_fd());
             debug_assert!(cleared.is_ok(), "both are open");
         }
-    }
-
-    fn take(&mut self, null: RawFd) -> io::Result<()> {
-        // SAFETY: the caller's `/dev/null` is open for as long as this call goes.
-        let null = unsafe { BorrowedFd::borrow_raw(null) };
-        while self.0.len() < SLOTS {
-            self.0.push(null.try_clone_to_owned()?);
-        }
-        Ok(())
     }
 }

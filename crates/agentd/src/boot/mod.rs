@@ -207,6 +207,8 @@ fn supervise(
     journal: Arc<Journal>,
     inherited: Inherited,
 ) -> Result<(agentd_engine::ShutdownKind, World), Boxed> {
+    // First, for the sake of the descriptors that it takes.
+    let spawner = Spawner::new()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
@@ -224,7 +226,7 @@ fn supervise(
             Some(notify) => notify,
             None => NotifySocket::bind(&config.folders.notify_socket())?,
         };
-        let world = build_world(config, uid, lock, journal)?;
+        let world = build_world(config, uid, lock, journal, spawner)?;
         let told = Told {
             groups: world.watches.descriptor()?,
             mains: world.mains.descriptor()?,
@@ -263,7 +265,13 @@ fn seed() -> io::Result<[u8; 16]> {
     u128::from_str_radix(&digits, 16).map(u128::to_be_bytes).map_err(io::Error::other)
 }
 
-fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> Result<World, Boxed> {
+fn build_world(
+    config: Config,
+    uid: u32,
+    lock: File,
+    journal: Arc<Journal>,
+    spawner: Spawner,
+) -> Result<World, Boxed> {
     let (state, problems) = StateDir::open(&config.folders.state)?;
     for problem in problems {
         tracing::warn!("{problem}");
@@ -301,7 +309,7 @@ fn build_world(config: Config, uid: u32, lock: File, journal: Arc<Journal>) -> R
         stamps: world::Stamps::start(Arc::clone(&state)),
         state,
         journal_streams: agentd_linux::journal::Connector::default(),
-        spawner: Spawner::new()?,
+        spawner,
         cgroups,
         watches,
         mains: crate::watch::mains::Mains::new()?,
