@@ -275,7 +275,7 @@ impl World {
         self.stores.release(&run.unit.name);
         self.watches.forget(id);
         self.trust.forget(&id.to_string());
-        if let Some(leaf) = run.cgroup {
+        if let Some(leaf) = run.cgroup.filter(|_| !run.removed) {
             self.watches.remove(&run.unit.name, leaf);
         }
     }

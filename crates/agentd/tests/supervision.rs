@@ -73,6 +73,29 @@ fn a_stop_takes_the_whole_tree_and_never_restarts() {
 }
 
 #[test]
+fn the_command_after_the_last_process_runs_in_the_cgroup_of_its_unit() {
+    let setup = Setup::new("stop-post");
+    let left = setup.path("left");
+    let program = setup.file("last.sh", &format!("#!/bin/sh\ncat /proc/self/cgroup > {}\n", left.display()));
+    let unit = |last: &str| format!("[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n{last}");
+    setup.unit("bare.service", &unit(""));
+    setup.unit("last.service", &unit(&format!("ExecStopPost = [\"{}\"]\n", program.display())));
+    setup.unit("default.target", "[Unit]\nWants = [\"bare.service\", \"last.service\"]\n");
+    let mut manager = setup.start();
+    let folder = |m: &Manager, unit| m.property(unit, "ControlGroup");
+    let has_cgroups = !folder(&manager, "bare").is_empty();
+    for _ in 0..3 {
+        manager.ok(&["restart", "bare", "last"]);
+    }
+    manager.ok(&["stop", "bare", "last"]);
+    assert_eq!(fs::read_to_string(&left).unwrap().contains("/last.service"), has_cgroups);
+    for unit in ["bare", "last"] {
+        assert_eq!(manager.property(unit, "Result"), "success");
+        assert_eq!(folder(&manager, unit), "", "its cgroup is gone");
+    }
+}
+
+#[test]
 fn readiness_is_what_the_agent_says_and_dependents_wait_for_it() {
     let setup = Setup::new("ready");
     let order = setup.path("order");

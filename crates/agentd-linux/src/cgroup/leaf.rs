@@ -178,7 +178,7 @@ impl Leaf {
     fn kill_one_by_one(&self) -> Result<(), CgroupError> {
         // Linux 5.2. Without the freezer the rounds below have to win the race.
         let frozen = self.write("cgroup.freeze", "1").is_ok();
-        let killed = self.signal(&[libc::SIGKILL], |_| None);
+        let killed = self.signal(&[libc::SIGKILL], []);
         if frozen {
             self.thaw()?;
         }
@@ -206,35 +206,35 @@ impl Leaf {
     }
 
     /// Sends signals, in their order, to each process in it and below, each once, also to those that are born while we
-    /// go. Gives how many got them. `known` gives the pidfd of a process, if the caller has it.
+    /// go. Gives how many got them. `known` are processes of it that the caller holds, with their numbers: they get them
+    /// first, wherever they have gone, and in most cgroups there is no other.
     ///
     /// # Errors
     /// A list cannot be read, or a process is not ours to signal. The others get the signal all the same.
     pub fn signal<'k>(
         &self,
         signals: &[i32],
-        known: impl Fn(u32) -> Option<&'k PidFd>,
+        known: impl IntoIterator<Item = (u32, &'k PidFd)>,
     ) -> Result<usize, CgroupError> {
         let mut seen = HashSet::new();
         let mut list = None;
         let mut sent = 0;
         let mut refused = None;
+        let mut count = |sending: io::Result<Delivery>| match sending {
+            Ok(Delivery::Sent) => sent += 1,
+            Ok(Delivery::Gone) => {}
+            Err(e) => refused = Some(e),
+        };
+        for (pid, process) in known {
+            seen.insert(pid);
+            count(send(process, signals));
+        }
         for _ in 0..ROUNDS {
             let born: Vec<u32> = self.list(&mut list)?.into_iter().filter(|pid| seen.insert(*pid)).collect();
             if born.is_empty() {
                 break;
             }
-            for pid in born {
-                let sending = match known(pid) {
-                    Some(process) => send(process, signals),
-                    None => self.signal_one(pid, signals),
-                };
-                match sending {
-                    Ok(Delivery::Sent) => sent += 1,
-                    Ok(Delivery::Gone) => {}
-                    Err(e) => refused = Some(e),
-                }
-            }
+            born.into_iter().for_each(|pid| count(self.signal_one(pid, signals)));
         }
         match refused {
             None => Ok(sent),
@@ -255,18 +255,25 @@ impl Leaf {
         cgroup.strip_prefix(self.cgroup.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
+    /// Removes it if nothing is in it, neither a process nor a cgroup: one call.
+    ///
+    /// # Errors
+    /// It cannot be removed for another reason.
+    pub fn remove_empty(&self) -> Result<Removal, CgroupError> {
+        remove_folder(nix::fcntl::AT_FDCWD, &self.path, &self.path)
+    }
+
     /// Removes it with the cgroups that the unit has made in it, the deepest first.
     ///
     /// # Errors
     /// A folder cannot be removed for another reason than that something lives in it.
     pub fn remove(&self) -> Result<Removal, CgroupError> {
         // Most units have made none: then the one call is all.
-        let remove = || remove_folder(nix::fcntl::AT_FDCWD, &self.path, &self.path);
-        if remove()? == Removal::Removed {
+        if self.remove_empty()? == Removal::Removed {
             return Ok(Removal::Removed);
         }
         match remove_below(self.folder.as_fd(), &self.path)? {
-            Removal::Removed => remove(),
+            Removal::Removed => self.remove_empty(),
             Removal::Busy => Ok(Removal::Busy),
         }
     }

@@ -28,7 +28,7 @@ fn send(run: InvocationId, entry: &Run, target: KillTarget, signals: &[i32]) {
             }
         }
         (KillTarget::All, Some(leaf)) => {
-            let known = |pid| entry.processes.values().find(|p| p.pid == pid).map(|p| &p.pidfd);
+            let known = entry.processes.values().map(|process| (process.pid, &process.pidfd));
             if let Err(error) = leaf.signal(signals, known) {
                 tracing::warn!(unit = %entry.unit.name, %error, "signals {signals:?} did not reach every process");
             }

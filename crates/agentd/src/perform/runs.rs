@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use agentd_engine::{EffectId, InvocationId};
-use agentd_linux::cgroup::Leaf;
+use agentd_linux::cgroup::{Leaf, Removal};
 use agentd_linux::pidfd::PidFd;
-use agentd_unit::{Unit, UnitName};
+use agentd_unit::sections::ServiceType;
+use agentd_unit::{ExecKind, Unit, UnitName};
 
 /// A process that we spawned and have not reaped.
 #[derive(Debug)]
@@ -65,6 +66,8 @@ pub struct Run {
     pub processes: Processes,
     /// Its cgroup was found empty, and we have put no process into it since: nobody is left there to fork one.
     pub emptied: bool,
+    /// Its cgroup was removed when it was found empty. Never before the last command of the run.
+    pub removed: bool,
     /// Effects that wait for the last process to go.
     pub awaiting: Vec<EffectId>,
     /// The number of this run, durable and strictly increasing.
@@ -101,14 +104,28 @@ impl Run {
         let Some(leaf) = &self.cgroup else {
             return super::kill::members(id, self).is_ok_and(|pids| pids.is_empty());
         };
-        if !self.emptied {
-            self.emptied = !leaf.is_populated().unwrap_or_else(|error| {
+        if self.emptied {
+            return true;
+        }
+        // What can be removed is empty: one call answers the question, and does what would be done next.
+        self.removed = has_one_command(&self.unit) && matches!(leaf.remove_empty(), Ok(Removal::Removed));
+        self.emptied = self.removed
+            || !leaf.is_populated().unwrap_or_else(|error| {
                 tracing::error!(unit = %self.unit.name, %error, "whether processes are left cannot be told");
                 true
             });
-        }
         self.emptied
     }
+}
+
+/// Whether a run of the unit is over once it is empty: it has a main process from the beginning, and no command that could
+/// be put into its cgroup after it.
+fn has_one_command(unit: &Unit) -> bool {
+    let Some(service) = unit.as_service().map(|body| &body.service) else { return false };
+    let mut others = ExecKind::ALL.into_iter().filter(|kind| *kind != ExecKind::Start);
+    !service.remain_after_exit
+        && !matches!(service.service_type, ServiceType::Oneshot | ServiceType::Forking)
+        && others.all(|kind| service.commands(kind).is_empty())
 }
 
 /// All live runs.

@@ -58,6 +58,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
             cgroup,
             processes: Processes::default(),
             emptied: false,
+            removed: false,
             awaiting: Vec::new(),
             token,
             oom_kills: 0,
