@@ -10,7 +10,7 @@ use agentd_engine::{
     AttachmentId, Boottime, Effect, InvocationId, Monotonic, Now, Record, RequestId, Sender, ShutdownKind,
     UnitView,
 };
-use agentd_linux::cgroup::CgroupRoot;
+use agentd_linux::cgroup::{CgroupRoot, Controller};
 use agentd_linux::rlimit::Rlimit;
 use agentd_linux::timer::Clocks;
 use agentd_linux::user::Accounts;
@@ -395,27 +395,32 @@ impl World {
         self.cgroups.as_ref().is_some_and(|cgroups| cgroups.enforceable().memory)
     }
 
-    /// The limits of a unit that this machine does not enforce.
+    /// The limits of a unit that this machine does not enforce, with the reason: one sentence each.
     #[must_use]
     pub fn not_enforced(&self, view: &UnitView) -> Vec<String> {
         let Some(body) = view.unit.as_service() else { return Vec::new() };
         let has = self.cgroups.as_ref().map(CgroupRoot::enforceable).unwrap_or_default();
         let service = &body.service;
         [
-            ("MemoryMax", service.memory_max.is_some(), has.memory),
-            ("MemoryMin", service.resources.memory_min.is_some(), has.memory),
-            ("MemoryLow", service.resources.memory_low.is_some(), has.memory),
-            ("MemoryHigh", service.resources.memory_high.is_some(), has.memory),
-            ("MemorySwapMax", service.resources.memory_swap_max.is_some(), has.memory),
-            ("CPUWeight", service.resources.cpu_weight.is_some(), has.cpu),
-            ("IOWeight", service.resources.io_weight.is_some(), has.io),
-            ("AllowedCPUs", !service.resources.allowed_cpus.is_empty(), has.cpuset),
-            ("CPUQuota", service.cpu_quota.is_some(), has.cpu),
-            ("TasksMax", service.tasks_max.is_some(), has.pids),
+            ("MemoryMax", service.memory_max.is_some(), Controller::Memory),
+            ("MemoryMin", service.resources.memory_min.is_some(), Controller::Memory),
+            ("MemoryLow", service.resources.memory_low.is_some(), Controller::Memory),
+            ("MemoryHigh", service.resources.memory_high.is_some(), Controller::Memory),
+            ("MemorySwapMax", service.resources.memory_swap_max.is_some(), Controller::Memory),
+            ("CPUWeight", service.resources.cpu_weight.is_some(), Controller::Cpu),
+            ("IOWeight", service.resources.io_weight.is_some(), Controller::Io),
+            ("AllowedCPUs", !service.resources.allowed_cpus.is_empty(), Controller::Cpuset),
+            ("CPUQuota", service.cpu_quota.is_some(), Controller::Cpu),
+            ("TasksMax", service.tasks_max.is_some(), Controller::Pids),
         ]
         .into_iter()
-        .filter(|(_, wanted, enforced)| *wanted && !enforced)
-        .map(|(key, ..)| key.to_owned())
+        .filter(|(_, wanted, controller)| *wanted && !has.has(*controller))
+        .map(|(key, _, controller)| {
+            format!(
+                "{key} is not enforced: units have no cgroups with the controller {} here",
+                controller.name()
+            )
+        })
         .collect()
     }
 

@@ -112,7 +112,7 @@ fn an_unprivileged_user_has_agents_of_their_own() {
         "tree.service",
         &format!(
             "[Service]\nExecStart = [\"/bin/sh\", \"-c\", \"setsid sleep 1000 & echo $! > {0}; echo hello; id -u; exec sleep 1000\"]\n\
-             StateDirectory = [\"tree\"]\n[Install]\nWantedBy = [\"default.target\"]\n",
+             StateDirectory = [\"tree\"]\nMemoryMax = \"1G\"\n[Install]\nWantedBy = [\"default.target\"]\n",
             pids.display()
         ),
     );
@@ -126,6 +126,14 @@ fn an_unprivileged_user_has_agents_of_their_own() {
     // Its words must go somewhere while it lives.
     let rest = std::thread::spawn(move || said.lines().map_while(Result::ok).count());
     assert!(lines[0].contains("starts as user"), "{lines:?}");
+
+    let lacking = user.ok(&["show", "tree", "-p", "LimitsNotEnforced", "-o", "json"]);
+    assert!(
+        lacking.contains("MemoryMax is not enforced: units have no cgroups with the controller memory"),
+        "{lacking}"
+    );
+    let page = user.ok(&["status", "tree"]);
+    assert!(page.contains("Warning: MemoryMax is not enforced"), "{page}");
 
     let main: u32 = user.property("tree", "MainPID").parse().unwrap();
     assert_eq!(fs::metadata(format!("/proc/{main}")).unwrap().uid(), user.uid);

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use agentd_linux::cgroup::{CgroupRoot, Place};
+use agentd_linux::cgroup::{CgroupRoot, Controller, Enforceable, Place};
 use agentd_trust::KeyRing;
 
 use crate::config::Config;
@@ -95,8 +95,8 @@ pub fn cgroups(config: &Config, keep: &dyn Fn(&str) -> bool) -> (Option<CgroupRo
     match CgroupRoot::set_up(place) {
         Ok(root) => {
             sweep(&root, keep);
-            let missing =
-                root.problems().iter().map(|problem| crate::perform::plan::chain(problem)).collect();
+            let problems = root.problems().iter().map(|problem| crate::perform::plan::chain(problem));
+            let missing = problems.chain(without_controllers(root.enforceable())).collect();
             (Some(root), missing)
         }
         Err(error) => {
@@ -107,6 +107,23 @@ pub fn cgroups(config: &Config, keep: &dyn Fn(&str) -> bool) -> (Option<CgroupRo
             (None, vec![why])
         }
     }
+}
+
+/// What is said where the cgroups of units lack what the common limits need: a container runtime, another manager or a
+/// kernel with the controllers in version 1 hierarchies has kept it. cgroups(7).
+fn without_controllers(has: Enforceable) -> Option<String> {
+    let missing: Vec<&str> = [Controller::Cpu, Controller::Memory, Controller::Pids]
+        .into_iter()
+        .filter(|controller| !has.has(*controller))
+        .map(Controller::name)
+        .collect();
+    (!missing.is_empty()).then(|| {
+        format!(
+            "limits that need the cgroup v2 controllers {} are not enforced: agentd's cgroup has not got them; delegate \
+             them to it, or boot with cgroup_no_v1=all where version 1 hierarchies hold them",
+            missing.join(", ")
+        )
+    })
 }
 
 /// How long processes that an earlier manager left may take to die: SIGKILL works at once but for those in the kernel.
@@ -174,6 +191,18 @@ mod tests {
         let path = std::env::temp_dir().join(format!("agentd-ground-{}-{name}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         path
+    }
+
+    #[test]
+    fn controllers_that_are_missing_are_named_with_what_to_do() {
+        let none = without_controllers(Enforceable::default()).unwrap();
+        assert!(
+            none.contains("controllers cpu, memory, pids are not enforced")
+                && none.contains("cgroup_no_v1=all")
+        );
+        let some = Enforceable { cpu: true, pids: true, ..Enforceable::default() };
+        assert!(without_controllers(some).unwrap().contains("controllers memory are"));
+        assert_eq!(without_controllers(Enforceable { memory: true, ..some }), None);
     }
 
     #[test]

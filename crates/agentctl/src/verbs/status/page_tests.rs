@@ -120,7 +120,9 @@ fn a_service_that_waits_to_be_restarted_says_why_and_when() {
         exec_main_exit_timestamp: NOW - 2_000_000,
         need_daemon_reload: true,
         need_restart: true,
-        limits_not_enforced: vec!["TasksMax is not enforced (controller pids is missing)".into()],
+        limits_not_enforced: vec![
+            "TasksMax is not enforced: units have no cgroups with the controller pids here".into(),
+        ],
         ..UnitProperties::default()
     });
     let expected = "\
@@ -133,7 +135,7 @@ fn a_service_that_waits_to_be_restarted_says_why_and_when() {
 
 Warning: eater.service changed on disk, restart to apply: 'agentctl restart eater.service'
 Warning: the files of eater.service changed on disk: 'agentctl daemon-reload' loads them, 'agentctl apply' brings them into force
-Warning: TasksMax is not enforced (controller pids is missing)
+Warning: TasksMax is not enforced: units have no cgroups with the controller pids here
 ";
     assert_eq!(page(&status), expected);
 }
