@@ -7,6 +7,7 @@ use crate::bench;
 use crate::check;
 use crate::demo;
 use crate::error::{Error, Result};
+use crate::fuzz;
 use crate::image::{self, Kind};
 use crate::sim;
 
@@ -26,6 +27,8 @@ pub enum Verb {
     },
     /// The engine's simulation, by itself.
     Sim(sim::Ask),
+    /// Makes inputs for the readers, by what they cover.
+    Fuzz(fuzz::Ask),
     /// Writes an image.
     Image {
         /// For what.
@@ -62,6 +65,9 @@ usage: cargo xtask VERB
   sim [--seeds N | --seed N | --mutants [NAME]…]
                         the engine's simulation: the first N seeds (20000); one seed, with all that happens in the least
                         part of it that fails; or the planted faults of docs/simulation.md, each of which must be found
+  fuzz [TARGET] [--seconds N]
+                        inputs for the readers of files, values and messages, made by what they cover: one reader or all,
+                        for N seconds (60) each (needs cargo-fuzz and a nightly compiler)
   demo [--here] [--interactive]
                         the main job, end to end: agentd as PID 1 in QEMU (or, in seconds, in namespaces here), a
                         document through two agents, one of them killed and back; then a shell, if wanted
@@ -93,6 +99,7 @@ pub fn parse(words: &[String]) -> Result<Verb> {
         Some("deny") => Verb::Deny,
         Some("test") => return test(words),
         Some("sim") => return sim(words),
+        Some("fuzz") => return fuzz(words),
         Some("image") => return image(words),
         Some("bench") => return bench(words),
         Some("vm") => {
@@ -137,6 +144,18 @@ fn sim<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Verb> {
         };
     }
     Ok(Verb::Sim(ask))
+}
+
+fn fuzz<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Verb> {
+    let mut ask = fuzz::Ask { target: None, seconds: fuzz::SECONDS };
+    while let Some(word) = words.next() {
+        match word {
+            "--seconds" => ask.seconds = number("--seconds", words.next())?,
+            name if !name.starts_with('-') && ask.target.is_none() => ask.target = Some(name.to_owned()),
+            other => return Err(unexpected(other)),
+        }
+    }
+    Ok(Verb::Fuzz(ask))
 }
 
 fn number(flag: &str, word: Option<&str>) -> Result<u64> {
@@ -213,6 +232,7 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Check => check::check(),
         Verb::Test { only } => check::test(&only),
         Verb::Sim(ask) => sim::run(&ask),
+        Verb::Fuzz(ask) => fuzz::run(&ask),
         Verb::Image { kind, out } => {
             let out = out.map_or_else(|| image::default_out(kind), Ok)?;
             image::image(kind, &out).map(|()| ExitCode::SUCCESS)
@@ -256,6 +276,8 @@ mod tests {
             ("sim --seeds 7", Verb::Sim(sim::Ask::Seeds(7))),
             ("sim --seed 7", Verb::Sim(sim::Ask::Seed(7))),
             ("sim --mutants a", Verb::Sim(sim::Ask::Mutants(vec!["a".into()]))),
+            ("fuzz", Verb::Fuzz(fuzz::Ask { target: None, seconds: 60 })),
+            ("fuzz toml --seconds 5", Verb::Fuzz(fuzz::Ask { target: Some("toml".into()), seconds: 5 })),
             ("test", Verb::Test { only: vec![] }),
             ("test --only unit --only arrows", Verb::Test { only: vec!["unit".into(), "arrows".into()] }),
         ] {
@@ -273,6 +295,7 @@ mod tests {
             ("bench speed", "no measure has speed in its name; there are start,"),
             ("bench --fast", "unexpected word --fast"),
             ("test --only", "--only needs a value"),
+            ("fuzz toml ini", "unexpected word ini"),
             ("sim --seeds many", "--seeds needs a whole number, not many"),
         ] {
             assert!(parsed(line).unwrap_err().contains(named), "{line}");

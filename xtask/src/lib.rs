@@ -10,6 +10,7 @@ pub mod cli;
 pub mod corpus;
 pub mod demo;
 pub mod error;
+pub mod fuzz;
 pub mod image;
 pub mod report;
 pub mod run;

@@ -32,12 +32,24 @@ fn lines(lines: &[Line], indent: &str, text: &mut String) {
             // One empty line says as much as several.
             Line::Blank if text.is_empty() || text.ends_with("\n\n") => {}
             Line::Blank => text.push('\n'),
-            Line::Comment(comment) => text.push_str(format!("{indent}# {}", comment.trim()).trim_end()),
+            Line::Comment(comment) => {
+                text.push_str(indent);
+                text.push('#');
+                if !comment.trim().is_empty() {
+                    text.push(' ');
+                    text.extend(comment.trim().chars().map(of_comment));
+                }
+            }
         }
         if matches!(line, Line::Comment(_)) {
             text.push('\n');
         }
     }
+}
+
+/// A comment in TOML has no control characters but tabs; one that was there shows that it was.
+fn of_comment(character: char) -> char {
+    if character.is_control() && character != '\t' { char::REPLACEMENT_CHARACTER } else { character }
 }
 
 /// One entry; `taken_back`: a key of the section's sisters took back the values of all of them already.
