@@ -137,9 +137,9 @@ pub struct UnitProperties {
     pub watchdog_usec: Option<u64>,
     /// `[Service] User`; empty: root or the manager's own.
     pub user: String,
-    /// The keys that wall the service's processes in, by name, with the values that count: what `[Agent] Sandbox` sets
-    /// among them. Empty for units without processes.
-    pub sandbox: std::collections::BTreeMap<String, String>,
+    /// Every key of the unit's sections by the name of its property, with the value that counts: what `[Agent] Sandbox`
+    /// sets among them. Those that have a field of their own here stand in both.
+    pub settings: std::collections::BTreeMap<String, String>,
     /// `[Agent] Kind`: `exec`, `go` or `python`; empty: no agent.
     pub agent_kind: String,
 

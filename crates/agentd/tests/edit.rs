@@ -55,7 +55,11 @@ fn an_edit_is_a_drop_in_that_is_in_force_after_the_next_start() {
     let editor = editor(&manager, "[Service]\nMemoryMax = \"64M\"\n#| the rest is shown only\n");
     let output = ctl(&manager, &["edit", "web"]).env("SYSTEMD_EDITOR", editor).output().unwrap();
     let drop_in = own(&manager, "web.service.d/override.toml");
-    assert_eq!(text(&output), format!("Wrote {}.\n", drop_in.display()));
+    let said = format!(
+        "Wrote {}. It counts from the next start; 'agentctl apply' restarts what runs.\n",
+        drop_in.display()
+    );
+    assert_eq!(text(&output), said);
     assert_eq!(std::fs::read_to_string(&drop_in).unwrap(), "[Service]\nMemoryMax = \"64M\"\n");
     let seen = std::fs::read_to_string(manager.path("seen")).unwrap();
     assert!(seen.contains("#| ExecStart = [\"/bin/sleep\", \"1000\"]\n"), "the definition is shown: {seen}");

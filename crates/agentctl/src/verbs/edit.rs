@@ -43,7 +43,11 @@ pub(crate) fn edit(context: &Context, edit: &Edit, out: &mut impl Write) -> Outc
     validate(context, &unit, &target, &text, edit)?;
     place::write(&target, &text, 0o644)?;
     if !context.quiet {
-        writeln!(out, "Wrote {}.", target.display())?;
+        writeln!(
+            out,
+            "Wrote {}. It counts from the next start; 'agentctl apply' restarts what runs.",
+            target.display()
+        )?;
     }
     place.reload()?;
     if place.enforces {

@@ -33,9 +33,29 @@ pub(crate) fn revert(context: &Context, units: &[UnitName], out: &mut impl Write
         removed.iter().try_for_each(|path| writeln!(out, "Removed {}.", one_line(path)))?;
         if removed.is_empty() {
             writeln!(out, "There was nothing to take back.")?;
+            // Beside the unit's own file they are its author's, not an administrator's.
+            for file in units.iter().flat_map(|unit| beside(&place, unit)) {
+                let shown = file.display().to_string();
+                let shown = one_line(&shown);
+                writeln!(
+                    out,
+                    "{shown} lies in a folder of its author: remove it yourself, then 'agentctl apply'."
+                )?;
+            }
         }
     }
     Ok(Exit::Done)
+}
+
+/// The drop-ins of a unit in folders that are no administrator's, though people write there.
+fn beside(place: &Place, unit: &UnitName) -> Vec<PathBuf> {
+    let Ok(folder) = place.units(false) else { return Vec::new() };
+    let entries = std::fs::read_dir(folder.join(format!("{unit}.d"))).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| is_drop_in(path)).collect()
+}
+
+fn is_drop_in(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "toml" || ending == "conf")
 }
 
 /// Removes a file; a folder of drop-ins goes with its last one.
@@ -61,7 +81,7 @@ fn drop_ins(place: &Place, unit: &UnitName) -> Result<Vec<PathBuf>, Failure> {
         };
         for entry in entries {
             let path = entry.map_err(|error| place::failed(&folder, "cannot be read", &error))?.path();
-            if path.extension().is_some_and(|ending| ending == "toml" || ending == "conf") {
+            if is_drop_in(&path) {
                 found.push(path);
             }
         }

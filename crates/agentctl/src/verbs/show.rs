@@ -49,11 +49,15 @@ pub(crate) fn show(context: &Context, show: &Show, out: &mut impl Write) -> Outc
 fn object<T: Serialize>(value: &T) -> Result<Map<String, Value>, Failure> {
     match serde_json::to_value(value).map_err(io::Error::from)? {
         Value::Object(mut object) => {
-            // Each key of the sandbox is a property like any other.
-            if let Some(Value::Object(walls)) = object.remove("Sandbox") {
-                walls.into_iter().for_each(|(key, value)| {
-                    object.entry(key).or_insert(value);
-                });
+            // Each key of the unit's sections is a property like any other. What has a field of its own is more exact
+            // there, where it is known.
+            if let Some(Value::Object(settings)) = object.remove("Settings") {
+                for (key, value) in settings {
+                    let known = object.entry(key).or_insert(Value::Null);
+                    if known.is_null() {
+                        *known = value;
+                    }
+                }
             }
             Ok(object)
         }
@@ -168,6 +172,9 @@ mod tests {
             cpu_quota_per_sec_usec: Some(500_000),
             exec_start: vec![vec!["/bin/a".into(), "two words".into(), String::new()], vec!["/bin/b".into()]],
             job: Some(JobBrief { id: 9, kind: "start".into() }),
+            settings: [("Nice", "5"), ("TasksMax", "50%"), ("Restart", "x")]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
             ..UnitProperties::default()
         };
         for (name, text) in [
@@ -175,6 +182,7 @@ mod tests {
             ("Names", "a.service b.service"),
             ("NeedDaemonReload", "yes"),
             ("MainPID", "77"),
+            ("Restart", ""),
             ("ActiveEnterTimestamp", "Sun 2026-11-29 16:47:00 UTC"),
             ("ActiveExitTimestamp", ""),
             ("MemoryCurrent", "4096"),
@@ -186,6 +194,8 @@ mod tests {
             ("ExecStart", "/bin/a \"two words\" \"\" ; /bin/b"),
             ("Job", "9"),
             ("LoadState", "not-found"),
+            ("Nice", "5"),
+            ("TasksMax", "50%"),
         ] {
             assert_eq!(shown(&properties, name), text, "{name}");
         }

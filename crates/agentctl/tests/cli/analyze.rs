@@ -270,6 +270,7 @@ fn conditions_are_told_one_by_one_and_together() {
     ] {
         let (code, _, err) = run(&folder, &["analyze", "condition", line]);
         assert!(code == 2 && !err.is_empty(), "{case}: {code} {err}");
+        assert!(case != "unknown" || err.contains("\n --> condition.target:2:1\n"), "{case}: {err}");
     }
 }
 

@@ -13,6 +13,7 @@ mod life;
 mod man;
 mod page;
 mod service;
+mod show;
 mod slice;
 mod slot;
 mod socket;
@@ -24,6 +25,7 @@ mod unit;
 pub(crate) use apply::{ApplyContext, apply};
 pub use man::man_pages;
 pub use page::keys_page;
+pub use show::{Property, properties, property};
 pub(crate) use slot::{Shape, Slot};
 pub(crate) use systemd::{
     TYPES as SYSTEMD_TYPES, has_section as systemd_has_section, known, renamed, substitute,

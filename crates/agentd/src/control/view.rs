@@ -103,6 +103,7 @@ pub fn properties(view: &UnitView, job: Option<&JobView>, extras: Extras) -> Uni
         limits_not_enforced: extras.not_enforced,
         triggered_by: view.triggered_by.iter().map(UnitName::to_string).collect(),
         dependencies: dependencies(unit, &extras.edges),
+        settings: agentd_unit::schema::properties(unit),
         ..UnitProperties::default()
     };
     exec_main(view, &mut p);
@@ -251,8 +252,6 @@ fn service(service: &ServiceSection, p: &mut UnitProperties) {
     p.restart_usec = Some(clamp(service.restart_sec.as_micros()));
     p.exec_start = service.exec_start.iter().map(|command| command.argv.clone()).collect();
     p.watchdog_usec = service.watchdog.map(|span| clamp(span.as_micros()));
-    let walls = agentd_unit::effective::sandbox(service).into_iter();
-    p.sandbox = walls.map(|(key, value)| (key.to_owned(), value)).collect();
     p.file_descriptor_store_max = service.life.descriptor_store_max.into();
     p.user = service.user.clone().unwrap_or_default();
     p.slice = service.slice.as_ref().map_or_else(|| "system.slice".to_owned(), UnitName::to_string);

@@ -95,7 +95,11 @@ fn of_lines(lines: &[String], colour: bool) -> Result<Vec<Condition>, Failure> {
         parse_unit(&name, &[Arc::new(source)], &ParseContext { specifiers: &specifiers, zone: &zone });
     // A key that nobody knows is a warning in a file, and here all that was asked for.
     match parsed.diagnostics.first() {
-        Some(found) => Err(Failure::Usage(Finding::of_text(&name, found, colour).text())),
+        Some(found) => {
+            // More than a line, with the place in what was typed.
+            eprintln!("{}", Finding::of_text(&name, found, colour).text());
+            Err(Failure::Usage(format!("'{}' cannot be checked", lines.join(" ").escape_debug())))
+        }
         None => Ok(parsed.unit.unit.conditions),
     }
 }
