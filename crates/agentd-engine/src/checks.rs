@@ -82,7 +82,7 @@ impl Manager {
     pub(crate) fn set_job_alarm(&mut self, id: JobId) {
         let Some(job) = self.jobs.get(&id) else { return };
         let asked = if let Check::Asked(_, again) = job.check { Some(again) } else { None };
-        let at = job.until.into_iter().chain(asked).min();
+        let at = job.until.into_iter().chain(job.running_until).chain(asked).min();
         self.job_alarms.set(job.unit, at);
     }
 
@@ -98,11 +98,12 @@ impl Manager {
             if self.shutdown.is_some() {
                 // A stop that is given up would never come again; the shutdown has a bound of its own.
                 self.job_alarms.set(unit, None);
-            } else if job.until.is_some_and(|until| until <= now) {
+            } else if let Some(key) = job.overdue(now) {
                 let (name, kind) = (self.name(unit), job.shown.as_str());
-                let text = format!("{name}: Its {kind} job took longer than JobTimeoutSec and is given up.");
+                let text = format!("{name}: Its {kind} job took longer than {key} and is given up.");
                 out.log(Level::Warning, &name, None, None, text);
                 self.finish(id, JobResult::Timeout, out);
+                self.end_of_job(unit, out);
             } else {
                 self.ask(id, unit, out);
             }

@@ -1,7 +1,8 @@
-//! What the end of a unit starts: OnFailure and OnSuccess, once for each end.
+//! What the end of a unit starts: OnFailure and OnSuccess, once for each end; and whether everything ends with it.
 
 use agentd_unit::sections::HookMode;
 
+use crate::actions::Ending;
 use crate::effect::Monitor;
 use crate::event::JobMode;
 use crate::graph::{Relation, UnitId};
@@ -15,6 +16,7 @@ pub(crate) struct Hooks {
     units: Vec<UnitId>,
     mode: JobMode,
     monitor: Option<Monitor>,
+    ending: Option<Ending>,
 }
 
 impl Manager {
@@ -31,6 +33,7 @@ impl Manager {
             }
             _ => return Hooks::default(),
         };
+        let ending = self.ending_of(unit, old, new);
         let monitor = entry.service().and_then(|service| {
             let facts = &service.facts;
             Some(Monitor {
@@ -41,15 +44,18 @@ impl Manager {
                 restarts: facts.restarts.count,
             })
         });
-        Hooks { units: self.graph.related(unit, relation).collect(), mode: job_mode(mode), monitor }
+        Hooks { units: self.graph.related(unit, relation).collect(), mode: job_mode(mode), monitor, ending }
     }
 
-    pub(crate) fn start_hooks(&mut self, hooks: Hooks, out: &mut Out<'_>) {
+    pub(crate) fn start_hooks(&mut self, of: UnitId, hooks: Hooks, out: &mut Out<'_>) {
         for unit in hooks.units {
             if let Some(entry) = self.entry_mut(unit) {
                 entry.monitor.clone_from(&hooks.monitor);
             }
             self.start_by_manager_in(hooks.mode, unit, out);
+        }
+        if let Some(ending) = hooks.ending {
+            self.end_system(of, ending, out);
         }
     }
 }

@@ -91,11 +91,24 @@ pub(crate) struct Job {
     pub(crate) check: Check,
     /// When it is given up, `JobTimeoutSec`.
     pub(crate) until: Option<Monotonic>,
+    /// When it is given up if it still runs, `JobRunningTimeoutSec`.
+    pub(crate) running_until: Option<Monotonic>,
     pub(crate) requests: Vec<(RequestId, UnitName)>,
     /// The jobs that look again when this one is done.
     pub(crate) waiters: Vec<JobId>,
     /// Where in the unit's list of neighbours the search for something to wait for goes on.
     pub(crate) cursor: usize,
+}
+
+impl Job {
+    /// The setting by which it has taken too long.
+    pub(crate) fn overdue(&self, now: Monotonic) -> Option<&'static str> {
+        let is_over = |until: Option<Monotonic>| until.is_some_and(|until| until <= now);
+        if is_over(self.until) {
+            return Some("JobTimeoutSec");
+        }
+        is_over(self.running_until).then_some("JobRunningTimeoutSec")
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! 7. Validate a whole, then swap: [`Event::UnitsLoaded`].
 #![forbid(unsafe_code)]
 
+mod actions;
 mod alarms;
 mod checks;
 pub mod clock;

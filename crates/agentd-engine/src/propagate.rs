@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use agentd_unit::Unit;
+use agentd_unit::sections::RestartMode;
 
 use crate::effect::{JobResult, Level};
 use crate::event::JobMode;
 use crate::graph::{Relation, UnitId};
-use crate::job::{Cause, JobType};
+use crate::ids::JobId;
+use crate::job::{Cause, Check, JobType};
 use crate::manager::Manager;
 use crate::out::{Out, message};
 use crate::restart::{self, SPAWN_FAILURE_FLOOR};
-use crate::service::{ServiceEvent, ServiceState};
+use crate::service::{Run, ServiceEvent, ServiceState};
 use crate::state::{ActiveState, ServiceResult};
 use crate::unit::Entry;
 
@@ -35,16 +37,17 @@ impl Manager {
             self.came_up(unit, out);
         }
         let coming = new == ActiveState::Activating && !self.entry(unit).is_some_and(|e| e.is_restarting());
-        if !is_up(new) && !coming && !is_at_rest(old) {
+        if !is_up(new) && !coming && !is_at_rest(old) && !self.restarts_directly(unit) {
             self.bound_go_down(unit, out);
         }
         if is_at_rest(new) {
             self.came_to_rest(unit, out);
         }
-        self.start_hooks(hooks, out);
         if self.entry(unit).is_some_and(|entry| entry.is_between_lives()) {
             self.replan(unit, out);
         }
+        // By what holds now: a start that is planned anew would push them aside otherwise.
+        self.start_hooks(unit, hooks, out);
         self.timers_follow(unit, out);
     }
 
@@ -84,6 +87,10 @@ impl Manager {
             (JobType::Start, ActiveState::Active | ActiveState::Reloading) => JobResult::Done,
             (JobType::Start, ActiveState::Inactive) => JobResult::Done, // A oneshot that has done its work.
             (JobType::Start, ActiveState::Failed) => self.failed_start(unit),
+            (JobType::Start, ActiveState::Activating) if restarting && self.restarts_directly(unit) => {
+                self.wait_for_next_life(id);
+                return;
+            }
             (JobType::Start, ActiveState::Activating) if restarting => self.failed_start(unit),
             (JobType::Stop, ActiveState::Inactive | ActiveState::Failed) => JobResult::Done,
             (JobType::Restart, ActiveState::Inactive | ActiveState::Failed) => {
@@ -98,6 +105,37 @@ impl Manager {
             _ => return,
         };
         self.finish(id, result, out);
+    }
+
+    /// With `RestartMode=direct` a start goes on over the lives that failed: it is done when one comes up, and fails
+    /// when none follows. From now on it is the manager's, which keeps its delays and limits.
+    fn wait_for_next_life(&mut self, id: JobId) {
+        if let Some(job) = self.jobs.get_mut(&id) {
+            (job.running, job.hurry) = (false, false);
+            (job.cause, job.check) = (Cause::Manager, Check::Due);
+        }
+        self.queue.insert(id);
+    }
+
+    /// Whether a unit is on its way from one life to the next, as far as one can tell, and what depends on it is to
+    /// see no end of it (`RestartMode=direct`).
+    fn restarts_directly(&self, unit: UnitId) -> bool {
+        let Some(entry) = self.entry(unit) else { return false };
+        let (Some(body), Some(service)) = (entry.unit.as_service(), entry.service()) else { return false };
+        let follows = |run: &Run| {
+            !run.stop_asked && restart::follows(&body.service, service.facts.result, run.main_status)
+        };
+        let goes_on = match entry.active() {
+            ActiveState::Activating => entry.is_restarting(),
+            ActiveState::Deactivating => service.facts.run.as_ref().is_some_and(follows),
+            ActiveState::Inactive | ActiveState::Active | ActiveState::Reloading | ActiveState::Failed => {
+                false
+            }
+        };
+        goes_on
+            && body.service.life.restart_mode == RestartMode::Direct
+            && self.shutdown.is_none()
+            && !self.job_of(unit).is_some_and(JobType::takes_down)
     }
 
     fn failed_start(&self, unit: UnitId) -> JobResult {
@@ -160,8 +198,9 @@ impl Manager {
             let comes = matches!(self.job_of(*other), Some(JobType::Start | JobType::Restart));
             match entry.active() {
                 ActiveState::Active | ActiveState::Reloading => false,
-                ActiveState::Activating => entry.is_restarting() && !comes,
-                ActiveState::Deactivating | ActiveState::Inactive | ActiveState::Failed => !comes,
+                ActiveState::Activating => entry.is_restarting() && !comes && !self.restarts_directly(*other),
+                ActiveState::Deactivating => !comes && !self.restarts_directly(*other),
+                ActiveState::Inactive | ActiveState::Failed => !comes,
             }
         })
     }
@@ -269,6 +308,7 @@ impl Manager {
         let name = &definition.name;
         let text = restart::limit_hit(name);
         out.log(Level::Warning, name, None, Some(message::UNIT_FAILED), text);
+        self.end_of_patience(unit, out);
         self.set(unit, |entry| entry.fail(ServiceResult::StartLimitHit), out);
     }
 

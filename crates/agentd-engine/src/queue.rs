@@ -168,6 +168,7 @@ impl Manager {
             irreversible: plan.irreversible,
             check: Check::Due,
             until,
+            running_until: None,
             requests: Vec::new(),
             waiters: Vec::new(),
             cursor: 0,
@@ -177,7 +178,7 @@ impl Manager {
         if merged != job.kind || merged == JobType::Reload {
             job.kind = merged;
             job.shown = merged.kind();
-            job.running = false;
+            (job.running, job.running_until) = (false, None);
             job.check = Check::Due;
             job.cursor = 0;
         }
@@ -280,13 +281,14 @@ impl Manager {
         }
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.kind = JobType::Start;
-        job.running = false;
+        (job.running, job.running_until) = (false, None);
         job.check = Check::Due;
         job.cursor = 0;
         let (unit, cause) = (job.unit, job.cause);
         let waiters = std::mem::take(&mut job.waiters);
         self.queue.extend(waiters);
         self.queue.insert(id);
+        self.set_job_alarm(id);
         if self.entry(unit).is_some_and(|entry| entry.newer.is_some()) {
             self.plan_by_newest(id, unit, cause, out);
         }

@@ -88,6 +88,9 @@ impl Manager {
         if self.shutdown.is_some() && kind != JobKind::Stop && kind != JobKind::VerifyActive {
             return Err(RequestError::ShuttingDown);
         }
+        if mode == JobMode::Isolate && kind != JobKind::Start {
+            return Err(RequestError::NotApplicable(name.clone(), "only a start can isolate"));
+        }
         let plan = match kind {
             JobKind::TryRestart if at_rest => return Ok(Verdict::Already(JobResult::Skipped)),
             JobKind::Stop if at_rest && entry.job.is_none() => return Ok(Verdict::Already(JobResult::Done)),

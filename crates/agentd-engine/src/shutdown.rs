@@ -71,7 +71,7 @@ impl Manager {
         }
     }
 
-    fn force(&mut self, out: &mut Out<'_>) {
+    pub(crate) fn force(&mut self, out: &mut Out<'_>) {
         let Some(shutdown) = &mut self.shutdown else { return };
         if shutdown.done || shutdown.end_at.is_some() {
             return;
@@ -153,7 +153,7 @@ impl Manager {
         false
     }
 
-    fn end(&mut self, out: &mut Out<'_>) {
+    pub(crate) fn end(&mut self, out: &mut Out<'_>) {
         let Some(shutdown) = &mut self.shutdown else { return };
         if !std::mem::replace(&mut shutdown.done, true) {
             let kind = shutdown.kind;

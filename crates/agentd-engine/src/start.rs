@@ -21,7 +21,7 @@ impl Manager {
             ActiveState::Deactivating => {} // It looks again when that is over.
             ActiveState::Activating if self.restart_is_held(id, unit) => {}
             ActiveState::Activating if !self.entry(unit).is_some_and(|entry| entry.is_restarting()) => {
-                self.mark_running(id);
+                self.mark_running(id, out);
             }
             ActiveState::Activating | ActiveState::Inactive | ActiveState::Failed => {
                 if let Some((cause, reason)) = self.unmet(unit, id) {
@@ -68,10 +68,13 @@ impl Manager {
         !alone && self.graph.related(unit, Relation::AGAINST).any(stays)
     }
 
-    fn mark_running(&mut self, id: JobId) {
-        if let Some(job) = self.jobs.get_mut(&id) {
-            job.running = true;
-        }
+    fn mark_running(&mut self, id: JobId, out: &Out<'_>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.running = true;
+        let entry = self.table.get(job.unit.index());
+        let Some(span) = entry.and_then(|entry| entry.unit.unit.system.job_running_timeout) else { return };
+        job.running_until.get_or_insert(out.now.monotonic + span);
+        self.set_job_alarm(id);
     }
 
     fn begin(&mut self, id: JobId, unit: UnitId, out: &mut Out<'_>) {
@@ -93,7 +96,7 @@ impl Manager {
         if !self.conditions_hold(id, unit, out) {
             return;
         }
-        self.mark_running(id);
+        self.mark_running(id, out);
         let Some(entry) = self.entry_mut(unit) else { return };
         entry.failure = None;
         entry.returns_with.clear();
@@ -113,7 +116,7 @@ impl Manager {
     }
 
     pub(crate) fn run_stop(&mut self, id: JobId, unit: UnitId, out: &mut Out<'_>) {
-        self.mark_running(id);
+        self.mark_running(id, out);
         let for_restart = self.job_of(unit) == Some(JobType::Restart);
         let service = self.entry_mut(unit).and_then(|entry| entry.service_mut());
         if let Some(run) = service.and_then(|service| service.facts.run.as_mut()) {
@@ -149,7 +152,7 @@ impl Manager {
             self.finish(id, JobResult::Invalid, out);
             return;
         }
-        self.mark_running(id);
+        self.mark_running(id, out);
         self.drive(unit, ServiceEvent::Reload, out);
     }
 
@@ -211,6 +214,11 @@ impl Manager {
             }
             (JobType::Stop | JobType::Restart, JobResult::Timeout) => {
                 (Level::Error, message::STOPPED, format!("Stopping {what} takes too long."))
+            }
+            (kind, JobResult::Canceled) => {
+                let (name, kind) = (&unit.name, kind.kind().as_str());
+                out.log(Level::Debug, name, run, None, format!("{name}: Its {kind} job was called off."));
+                return;
             }
             _ => return,
         };

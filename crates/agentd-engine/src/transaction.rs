@@ -10,6 +10,7 @@ use crate::graph::{Relation, UnitId};
 use crate::job::{Cause, JobType};
 use crate::manager::Manager;
 use crate::order;
+use crate::unit::Entry;
 
 /// The jobs of a transaction, and what was found on the way.
 #[derive(Debug)]
@@ -65,6 +66,9 @@ impl Manager {
         cause: Cause,
         mode: JobMode,
     ) -> Result<Plan, RequestError> {
+        if mode == JobMode::Isolate {
+            self.isolatable(anchor, kind)?;
+        }
         if mode == JobMode::IgnoreDependencies {
             self.startable(anchor, cause)?;
             return Ok(Plan { alone: true, ..Plan::of_one(anchor, kind, cause) });
@@ -189,6 +193,21 @@ impl Manager {
             if self.job_of(unit) == Some(JobType::Stop) {
                 return Err(RequestError::Conflict(name, "stop"));
             }
+        }
+        Ok(())
+    }
+
+    /// To isolate a unit stops nearly everything else, so that it has to be made for it (`AllowIsolate`).
+    fn isolatable(&self, unit: UnitId, kind: JobType) -> Result<(), RequestError> {
+        let Some(newest) = self.entry(unit).map(|entry| entry.newest()) else { return Ok(()) };
+        let refuse = |why| Err(RequestError::NotApplicable(newest.name.clone(), why));
+        if kind != JobType::Start {
+            return refuse("only a start can isolate");
+        }
+        if newest.load == LoadState::Loaded && !newest.unit.system.allow_isolate {
+            return refuse(
+                "it may not be isolated; AllowIsolate = true in [Unit] of its file would allow it",
+            );
         }
         Ok(())
     }
@@ -341,7 +360,11 @@ impl Manager {
     }
 
     fn not_part_of(&self, units: &BTreeSet<UnitId>) -> Vec<UnitId> {
-        let stays = |unit: &UnitId| units.contains(unit) || self.name(*unit).unit_type() == UnitType::Slice;
+        let ignores = |entry: &Entry| {
+            let is_slice = entry.unit.name.unit_type() == UnitType::Slice;
+            entry.unit.unit.system.ignore_on_isolate.unwrap_or(is_slice)
+        };
+        let stays = |unit: &UnitId| units.contains(unit) || self.entry(*unit).is_none_or(ignores);
         self.ids().filter(|unit| !stays(unit) && self.has_to_stop(*unit)).collect()
     }
 

@@ -120,4 +120,6 @@ pub struct JobView {
     pub ignores_order: bool,
     /// Whether what its unit requires makes no difference to it.
     pub ignores_requirements: bool,
+    /// Whether no other transaction takes its place.
+    pub irreversible: bool,
 }

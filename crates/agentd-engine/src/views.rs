@@ -63,6 +63,7 @@ impl Manager {
             checking: matches!(job.check, Check::Asked(..)),
             ignores_order: job.alone,
             ignores_requirements: job.alone || job.bare,
+            irreversible: job.irreversible,
         }
     }
 }

@@ -259,6 +259,7 @@ fn isolate_stops_whatever_is_no_part_of_it() {
     let mut desk = Desk::new([
         unit("all.target", |u| u.unit.wants.extend([name("a.service"), name("b.service")])),
         unit("rescue.target", |u| {
+            u.unit.system.allow_isolate = true;
             u.unit.wants.insert(name("a.service"));
         }),
         plain("a.service"),

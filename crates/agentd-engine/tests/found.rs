@@ -139,6 +139,22 @@ fn on_failure_of_a_restart_goes_by_the_definition_that_failed() {
 }
 
 #[test]
+fn on_failure_is_not_pushed_aside_by_the_newer_definition_of_what_failed() {
+    let hook = || {
+        unit("hook.service", |u| {
+            u.unit.upholds.extend([name("a.service")]);
+        })
+    };
+    let old = unit("a.service", |u| u.unit.on_failure.extend([name("hook.service")]));
+    let new = unit("a.service", |u| u.unit.conflicts.extend([name("hook.service")]));
+    let mut desk = Desk::new([old, hook()]);
+    desk.run("a.service");
+    desk.load([new, hook()]);
+    desk.die("a.service", DIRTY);
+    assert_eq!((desk.sub("a.service"), desk.sub("hook.service")), ("failed", "start"));
+}
+
+#[test]
 fn restarts_that_follow_from_one_wait_in_no_circle() {
     let a = plain("a.service");
     let b = unit("b.service", |u| {

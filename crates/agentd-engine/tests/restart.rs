@@ -3,7 +3,8 @@
 mod desk;
 
 use agentd_engine::{Effect, JobKind, JobMode, JobResult, Request, ServiceResult};
-use agentd_unit::{ExecKind, Restart, Unit};
+use agentd_unit::sections::RestartMode;
+use agentd_unit::{ExecKind, NotifyAccess, Restart, ServiceType, Unit};
 use desk::*;
 
 fn crashing(change: impl FnOnce(&mut Unit)) -> Unit {
@@ -223,4 +224,90 @@ fn units_that_start_each_other_come_to_an_end() {
     let starts =
         desk.effects.iter().filter(|e| matches!(e, Effect::Spawn(s) if s.kind == ExecKind::Start)).count();
     assert!(starts <= 12, "{starts} starts");
+}
+
+/// `a` restarts after a second; `b` is bound to it.
+fn direct(mode: RestartMode) -> [Unit; 2] {
+    let a = crashing(|u| {
+        section(u).restart_sec = secs(1);
+        section(u).life.restart_mode = mode;
+        section(u).service_type = ServiceType::Notify;
+        section(u).notify_access = NotifyAccess::Main;
+    });
+    [a, unit("b.service", |u| u.unit.binds_to.extend([name("a.service")]))]
+}
+
+fn up_and_ready(desk: &mut Desk) {
+    desk.up("a.service");
+    desk.ready("a.service");
+}
+
+#[test]
+fn what_is_bound_sees_no_end_of_a_service_that_restarts_directly() {
+    for (mode, stays) in [(RestartMode::Normal, false), (RestartMode::Direct, true)] {
+        let mut desk = Desk::new(direct(mode));
+        desk.start("b.service");
+        up_and_ready(&mut desk);
+        desk.up("b.service");
+        desk.exit_main("a.service", DIRTY);
+        assert_eq!(desk.sub("b.service") == "running", stays, "{mode:?}, while it goes down");
+        desk.empty("a.service");
+        if !stays {
+            desk.die("b.service", TERMINATED);
+        }
+        let life = desk.view("b.service").run;
+        desk.advance(secs(1));
+        up_and_ready(&mut desk);
+        assert_eq!(desk.sub("a.service"), "running");
+        assert_eq!(desk.view("b.service").run == life, stays, "{mode:?}: it returns in a new life");
+        let stop = desk.stop("a.service");
+        assert_ne!(desk.sub("b.service"), "running", "a stop goes on to it in any case");
+        assert_eq!(desk.result(stop), None);
+    }
+}
+
+#[test]
+fn what_is_bound_goes_down_when_no_restart_follows_any_more() {
+    let [mut a, b] = direct(RestartMode::Direct);
+    a.unit.start_limit_burst = 1;
+    let mut desk = Desk::new([a, b]);
+    desk.start("b.service");
+    up_and_ready(&mut desk);
+    desk.up("b.service");
+    desk.die("a.service", DIRTY);
+    desk.advance(secs(1));
+    up_and_ready(&mut desk);
+    assert_eq!(desk.sub("b.service"), "running");
+    desk.die("a.service", DIRTY);
+    assert_eq!((desk.sub("a.service"), desk.sub("b.service")), ("failed", "stop-sigterm"));
+}
+
+#[test]
+fn a_start_of_a_service_that_restarts_directly_is_done_when_a_life_comes_up_or_none_follows() {
+    for (burst, expected) in [(5, JobResult::Done), (1, JobResult::Failed)] {
+        let [mut a, b] = direct(RestartMode::Direct);
+        a.unit.start_limit_burst = burst;
+        let mut desk = Desk::new([a, b]);
+        let start = desk.start("b.service");
+        let own = desk.start("a.service");
+        desk.up("a.service");
+        desk.die("a.service", DIRTY);
+        desk.advance(millis(900));
+        assert_eq!((desk.sub("a.service"), desk.result(own)), ("auto-restart", None), "its delay is kept");
+        desk.advance(millis(100));
+        desk.up("a.service");
+        match expected {
+            JobResult::Done => {
+                desk.ready("a.service");
+                desk.up("b.service");
+                assert_eq!((desk.result(own), desk.result(start)), (Some(expected), Some(expected)));
+            }
+            _ => {
+                desk.die("a.service", DIRTY);
+                let results = (desk.result(own), desk.result(start));
+                assert_eq!(results, (Some(expected), Some(JobResult::Dependency)));
+            }
+        }
+        assert_eq!(desk.view("a.service").n_restarts, 1, "a start by a person clears the count once");
+    }
 }

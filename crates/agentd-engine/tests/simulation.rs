@@ -1,6 +1,7 @@
 //! Whole lives on a seeded clock: random units, programs that misbehave, people who change their minds.
 //!
-//! `cargo xtask sim` gives the number of seeds, or one seed, by the environment: `AGENTD_SEEDS`, `AGENTD_SEED`.
+//! `cargo xtask sim` gives the first seed and their number, or one seed, by the environment: `AGENTD_FROM`,
+//! `AGENTD_SEEDS`, `AGENTD_SEED`.
 
 #![forbid(unsafe_code)]
 
@@ -39,12 +40,22 @@ fn first_failing(begin: u64, end: u64) -> Option<u64> {
 
 #[test]
 fn whatever_happens_the_invariants_hold() {
+    let from = number("AGENTD_FROM").unwrap_or(0);
     let (begin, end) = match number("AGENTD_SEED") {
         Some(seed) => (seed, seed + 1),
-        None => (0, number("AGENTD_SEEDS").unwrap_or(SEEDS)),
+        None => (from, from + number("AGENTD_SEEDS").unwrap_or(SEEDS)),
     };
     if let Some(seed) = first_failing(begin, end) {
         panic!("{}", World::report(seed).unwrap_or_else(|| format!("seed {seed} fails once and then not")));
+    }
+}
+
+#[test]
+fn a_client_that_leaves_changes_nothing() {
+    for seed in 0..300 {
+        let left = World::live(seed, &Cut::default(), false);
+        let stayed = World::live_with_patience(seed);
+        assert_eq!(left.fingerprint(), stayed.fingerprint(), "seed {seed}");
     }
 }
 

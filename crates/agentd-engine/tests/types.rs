@@ -110,6 +110,26 @@ fn b010_a_daemon_that_dies_without_its_pid_file_fails_at_once() {
 }
 
 #[test]
+fn an_end_that_is_told_before_the_answer_who_it_was_is_taken_for_that_end() {
+    for (found_first, result) in [(true, "signal"), (false, "protocol")] {
+        let mut desk = forked(with_file(|_| {}));
+        not_found(&mut desk, "nobody says it");
+        desk.event(Event::PidFileChanged { run: desk.last_spawn("a.service").run });
+        desk.empty("a.service");
+        assert_eq!(desk.sub("a.service"), "start", "it is being looked for");
+        if found_first {
+            let main = found(&mut desk, 7);
+            exited(&mut desk, main, KILLED);
+            not_found(&mut desk, "it has ended");
+            desk.empty("a.service");
+        } else {
+            not_found(&mut desk, "it has ended");
+        }
+        assert_eq!(desk.view("a.service").result.as_str(), result);
+    }
+}
+
+#[test]
 fn b008_a_pid_file_that_names_a_strangers_process_says_so_when_the_start_is_over() {
     let mut desk = forked(with_file(|_| {}));
     not_found(&mut desk, "PIDFile /run/a.pid: 1 is not a process of the service");

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use agentd_unit::schema::{self, Section, Support};
 use agentd_unit::sections::{
-    Action, ListenAddress as Address, ListenKind as Kind, PathWatch, ReplaceOrder, RestartMode, TimeoutMode,
+    Action, CollectMode, ListenAddress as Address, ListenKind as Kind, PathWatch, ReplaceOrder, RestartMode,
+    TimeoutMode,
 };
 use agentd_unit::{
     Body, LoadState, LocalZone, ParseContext, Parsed, SourceFile, SpecifierContext, UnitName, parse_unit,
@@ -84,7 +85,7 @@ fn a_path_unit_is_read_whole_and_an_empty_value_takes_its_watches_back() {
 fn a_key_without_effect_yet_is_kept_and_says_so() {
     let parsed = parse(
         "a.service",
-        "[Unit]\nFailureAction=reboot\n[Service]\nExecStart=/bin/a\nSuccessExitStatus=1 TEMPFAIL SIGKILL\n\
+        "[Unit]\nFailureAction=reboot\nCollectMode=inactive-or-failed\n[Service]\nExecStart=/bin/a\nSuccessExitStatus=1 TEMPFAIL SIGKILL\n\
          SuccessExitStatus=7\nRestartMode=direct\nTimeoutStopFailureMode=abort\nExecCondition=/bin/c\n\
          [Agent]\nReplaceOrder=start-first\nRestartFactor=1.5\n[Snapshot]\nKeep=9\n[Rollout]\nMaxSurge=2\n",
     );
@@ -92,11 +93,12 @@ fn a_key_without_effect_yet_is_kept_and_says_so() {
     assert_eq!(
         messages(&parsed)[..2],
         [
-            "w: [Unit] FailureAction: is checked but has no effect yet: the engine applies it in a later version",
-            "w: [Service] RestartMode: is checked but has no effect yet: the engine applies it in a later version"
+            "w: [Unit] CollectMode: is checked but has no effect yet: the engine applies it in a later version",
+            "w: [Service] TimeoutStopFailureMode: is checked but has no effect yet: the engine applies it in a later version"
         ]
     );
-    assert_eq!(parsed.unit.unit.system.failure_action, Action::Reboot);
+    let system = &parsed.unit.unit.system;
+    assert_eq!((system.failure_action, system.collect_mode), (Action::Reboot, CollectMode::InactiveOrFailed));
     assert_eq!(parsed.unit.signed_files(), ["/bin/a", "/bin/c"].map(std::path::PathBuf::from));
     let body = parsed.unit.as_service().cloned().unwrap_or_default();
     let life = body.service.life;

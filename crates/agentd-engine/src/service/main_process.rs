@@ -59,6 +59,11 @@ impl Facts {
         self.is_forking() && self.run.as_ref().is_some_and(lacks)
     }
 
+    /// The question which process it is has no answer yet.
+    fn is_looked_for(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.search.asked.is_some())
+    }
+
     /// It runs without a main process that we know: it is up as long as any of its processes is.
     pub(crate) fn is_headless(&self) -> bool {
         let taken_over = |run: &super::Run| run.taken_over && run.main.is_none() && run.control.is_none();
@@ -210,6 +215,8 @@ pub(super) fn searching(state: S, event: &ServiceEvent, facts: &mut Facts, out: 
             facts.find_main(out);
             Some(state)
         }
+        // Where it is being looked for, the answer may be one that has ended since, and how.
+        E::Emptied if facts.lacks_main() && facts.is_looked_for() => Some(state),
         E::Emptied if facts.lacks_main() => Some(never_wrote(facts, out)),
         _ => None,
     }

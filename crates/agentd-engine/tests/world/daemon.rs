@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agentd_engine::{
-    EffectId, Event, ExitStatus, InvocationId, MainProcess, MainSource, Notification, Sender, Spawn, UnitView,
+    EffectId, Event, ExitStatus, InvocationId, MainProcess, MainSource, Monotonic, Notification, Sender,
+    Spawn, UnitView,
 };
 use agentd_unit::{ExecKind, ServiceType, Signal, UnitName};
 
 use super::invariants::{Verdict, is_at_rest, law};
-use super::process::{Mischief, Process, ready};
+use super::process::{Mischief, Process, RunInfo, ready};
 use super::{Happening, World};
 
 /// What is there of a daemon.
@@ -19,9 +20,11 @@ pub(super) struct Daemon {
     /// The command that is to leave it behind, and what then goes wrong with it.
     parent: Option<(EffectId, Mischief)>,
     /// Its process, by the name under which it was born.
-    born: Option<EffectId>,
+    pub(super) born: Option<EffectId>,
     /// Its PID file has its number.
     written: bool,
+    /// When the manager hears the last answer to its question which process it is.
+    answered: Monotonic,
 }
 
 /// Names of processes that the manager has no name for: none of its own is so high.
@@ -107,6 +110,7 @@ impl World {
         let Some(info) = self.runs.get_mut(&run) else { return };
         let daemon = info.daemon;
         let delay = Duration::from_millis(info.dice.below(10));
+        info.daemon.answered = self.now.monotonic + delay;
         let mut dice = info.dice.clone();
         let is_told = by == MainSource::Guess || daemon.written;
         let name = daemon.born.map(|born| self.renamed.get(&born).copied().unwrap_or(born));
@@ -173,6 +177,9 @@ impl World {
         law(view.sub != "running" || known, || format!("{name} is running without a main process"))?;
         let waits = view.sub == "start" && view.main.is_none() && view.control.is_none();
         let run = view.run.filter(|_| waits).and_then(|run| self.runs.get(&run));
+        // Where answers are lost, the one to who it is may be.
+        let is_answered = |info: &&RunInfo| self.now.monotonic > info.daemon.answered && !self.loses;
+        let run = run.filter(is_answered);
         let gone = run.is_some_and(|info| info.heard_empty && info.daemon.parent.is_none());
         law(!gone, || format!("{name} waits for the PID file of a daemon that is gone"))
     }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use agentd_unit::sections::{Condition, HookMode, Test};
+use agentd_unit::sections::{Action, Condition, HookMode, RestartMode, SystemWide, Test};
 use agentd_unit::{
     Body, ExecCommand, KillMode, LoadState, NotifyAccess, Restart, ServiceSection, ServiceType, TimerSection,
     TimerTrigger, Unit, UnitName, UnitType,
@@ -19,6 +19,8 @@ pub(super) struct Cast<'a> {
     pub(super) names: &'a [UnitName],
     pub(super) absent: &'a dyn Fn(usize) -> bool,
     pub(super) tangled: bool,
+    /// Edges are many.
+    pub(super) dense: bool,
     /// No KillMode lets a process live on: where answers are lost, only the empty cgroup tells of an end.
     pub(super) whole: bool,
 }
@@ -69,7 +71,7 @@ impl Cast<'_> {
         let earlier = if self.tangled { all.clone() } else { 0..i };
         let later = if self.tangled { all.clone() } else { i + 1..self.names.len() };
         let (section, install) = (&mut unit.unit, &mut unit.install);
-        for _ in 0..dice.below(4) {
+        for _ in 0..dice.below(if self.dense { 9 } else { 4 }) {
             let list = match dice.below(11) {
                 0..2 => &mut section.requires,
                 2..4 => &mut section.wants,
@@ -111,6 +113,11 @@ impl Cast<'_> {
             section.conditions.push(Condition { test, parameter, negate: false, trigger: false, assert });
         }
         section.job_timeout = Some(Duration::from_secs(2 + dice.below(20))).filter(|_| dice.once_in(12));
+        section.system.job_running_timeout =
+            Some(Duration::from_secs(2 + dice.below(10))).filter(|_| dice.once_in(12));
+        section.system.allow_isolate = dice.once_in(2);
+        section.system.ignore_on_isolate = Some(dice.once_in(2)).filter(|_| dice.once_in(6));
+        endings(dice, &mut section.system);
         section.stop_when_unneeded = dice.once_in(12);
         section.start_limit_burst = 1 + dice.below(6) as u32;
         section.start_limit_interval = Duration::from_secs(10 + dice.below(3) * 10);
@@ -132,6 +139,20 @@ impl Cast<'_> {
             ..TimerSection::default()
         }));
     }
+}
+
+/// In few worlds a unit ends everything.
+fn endings(dice: &mut Dice, system: &mut SystemWide) {
+    if !dice.once_in(60) {
+        return;
+    }
+    let key = match dice.below(4) {
+        0 => &mut system.failure_action,
+        1 => &mut system.success_action,
+        2 => &mut system.start_limit_action,
+        _ => &mut system.job_timeout_action,
+    };
+    *key = *dice.pick(&[Action::Reboot, Action::Poweroff, Action::Exit, Action::ExitForce]);
 }
 
 fn command(dice: &mut Dice) -> ExecCommand {
@@ -193,6 +214,9 @@ fn service(dice: &mut Dice, unit: &mut Unit, whole: bool) {
         let path = || std::path::PathBuf::from("/run/some.pid");
         service.life.pid_file = (!dice.once_in(3)).then(path);
         service.life.guess_main_pid = dice.once_in(4).then_some(false);
+    }
+    if dice.once_in(3) {
+        service.life.restart_mode = RestartMode::Direct;
     }
     if whole && service.kill_mode != KillMode::Mixed {
         service.kill_mode = KillMode::ControlGroup;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use agentd_engine::{
     ActiveState, InvocationId, JobKind, JobView, Monotonic, Record, RequestId, ServiceResult, Spawn, UnitView,
 };
+use agentd_unit::sections::{Action, RestartMode};
 use agentd_unit::{ExecKind, LoadState, UnitName};
 
 use super::World;
@@ -38,7 +39,7 @@ pub(super) fn law(holds: bool, otherwise: impl FnOnce() -> String) -> Verdict {
 
 impl World {
     pub(super) fn must_be_open(&mut self, request: RequestId) {
-        if !self.open.contains_key(&request) {
+        if !self.open.contains_key(&request) && !self.left.contains(&request) {
             self.fail("a request was answered twice, or was never made".to_owned());
         }
     }
@@ -68,7 +69,10 @@ impl World {
 
     pub(super) fn read_log(&mut self, record: &Record) {
         let Some(unit) = record.unit.clone() else { return };
-        self.touched.insert(unit.clone());
+        if !record.text.ends_with("job was called off.") {
+            self.touched.insert(unit.clone());
+        }
+        self.watch_log(&unit, &record.text);
         let verdict = self.check_record(&unit, record);
         if let Err(what) = verdict {
             self.fail(what);
@@ -109,6 +113,9 @@ impl World {
             self.check_unit(view, &views)?;
         }
         self.check_idle(&views)?;
+        self.check_queue(&views)?;
+        // What has a job returns by that, or somebody calls it off.
+        self.returning.retain(|unit, _| views.get(unit).is_some_and(|view| view.job.is_none()));
         for (unit, cause) in &self.returning {
             let (Some(unit), Some(cause)) = (views.get(unit), views.get(cause)) else { continue };
             let name = &unit.unit.name;
@@ -175,6 +182,15 @@ impl World {
         self.check_patience(view)?;
         self.check_main(view)?;
         let lived_by = self.busy.get(name).filter(|_| view.active == ActiveState::Failed);
+        let ends = lived_by.is_some_and(|unit| unit.unit.system.failure_action != Action::None);
+        let ended = self
+            .busy
+            .get(name)
+            .filter(|_| view.active == ActiveState::Inactive && view.result == ServiceResult::Success);
+        let ends = ends || ended.is_some_and(|unit| unit.unit.system.success_action != Action::None);
+        law(!ends || self.watch.loads || self.manager.is_shutting_down(), || {
+            format!("{name} has ended and nothing ends with it")
+        })?;
         let hooks = lived_by.filter(|_| !self.manager.is_shutting_down()).map(|unit| &unit.unit.on_failure);
         for hook in hooks.into_iter().flatten() {
             let Some(other) = views.get(hook).filter(|other| is_at_rest(other)) else { continue };
@@ -182,6 +198,9 @@ impl World {
                 continue; // It may be down again by now.
             }
             let told = other.job.is_some() || other.failure.is_some() || self.touched.contains(hook);
+            // What is bound may go down at once with what it is bound to, and whatever goes down with that.
+            let bonds = views.values().any(|view| !view.unit.unit.binds_to.is_empty());
+            let told = told || (bonds && self.watch.called_off.contains(hook));
             law(told || other.result == ServiceResult::StartLimitHit, || {
                 format!("{name} has failed and {hook} was not started")
             })?;
@@ -225,7 +244,9 @@ impl World {
     fn check_bonds(&self, view: &UnitView) -> Verdict {
         for other in view.unit.unit.binds_to.iter().filter(|_| view.unit.as_service().is_some()) {
             let Some(other) = self.manager.unit(other) else { continue };
-            let comes = other.active == ActiveState::Activating || other.job.is_some();
+            let service = other.unit.as_service().map(|body| body.service.life.restart_mode);
+            let direct = service == Some(RestartMode::Direct) && other.active == ActiveState::Deactivating;
+            let comes = other.active == ActiveState::Activating || direct || other.job.is_some();
             law(is_up(&other) || comes || view.job.is_some(), || {
                 format!("{} is up, {} is {}", view.unit.name, other.unit.name, other.sub)
             })?;
@@ -271,7 +292,8 @@ impl World {
         if let Some((_, process)) = self.processes.iter().find(|(_, process)| process.alive) {
             return Err(format!("a process of {} outlives the shutdown", process.unit));
         }
-        law(self.open.is_empty(), || format!("{:?} were never answered", self.open.keys()))
+        let unanswered = || format!("{:?} were never answered", (self.open.keys(), &self.left));
+        law(self.open.is_empty() && self.left.is_empty(), unanswered)
     }
 }
 

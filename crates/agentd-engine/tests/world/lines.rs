@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use agentd_engine::{Effect, Event, JobView};
+use agentd_unit::sections::{Action, RestartMode};
 use agentd_unit::{Body, LoadState, Unit};
 
 pub(super) fn event(event: &Event) -> String {
@@ -71,6 +72,8 @@ fn definition(unit: &Unit) -> String {
         ("StopWhenUnneeded", section.stop_when_unneeded),
         ("DefaultDependencies", section.default_dependencies),
         ("implied-order", unit.implicit_order),
+        ("AllowIsolate", section.system.allow_isolate),
+        ("IgnoreOnIsolate", section.system.ignore_on_isolate == Some(true)),
     ] {
         if holds {
             write!(text, " {key}").unwrap();
@@ -81,6 +84,20 @@ fn definition(unit: &Unit) -> String {
     }
     if let Some(timeout) = section.job_timeout {
         write!(text, " JobTimeoutSec={timeout:?}").unwrap();
+    }
+    let system = &section.system;
+    if let Some(timeout) = system.job_running_timeout {
+        write!(text, " JobRunningTimeoutSec={timeout:?}").unwrap();
+    }
+    for (key, action) in [
+        ("FailureAction", system.failure_action),
+        ("SuccessAction", system.success_action),
+        ("StartLimitAction", system.start_limit_action),
+        ("JobTimeoutAction", system.job_timeout_action),
+    ] {
+        if action != Action::None {
+            write!(text, " {key}={action:?}").unwrap();
+        }
     }
     match &unit.body {
         Body::Service(body) => text.push_str(&service(&body.service)),
@@ -104,6 +121,9 @@ fn service(service: &agentd_unit::ServiceSection) -> String {
         if let Some(span) = span {
             write!(text, " {key}={span:?}").unwrap();
         }
+    }
+    if service.life.restart_mode == RestartMode::Direct {
+        text.push_str(" RestartMode=direct");
     }
     if service.remain_after_exit {
         text.push_str(" RemainAfterExit");

@@ -15,6 +15,7 @@ mod lines;
 mod order;
 mod people;
 mod process;
+mod queue;
 mod shrink;
 
 use std::collections::hash_map::DefaultHasher;
@@ -37,6 +38,30 @@ pub(crate) use shrink::Cut;
 /// How many deeds people do in one world.
 const DEEDS: u64 = 60;
 
+/// What there is more of in one world than in others.
+#[derive(Debug)]
+struct Mood {
+    /// Edges.
+    dense: bool,
+    /// Programs that misbehave, and more often.
+    wild: bool,
+    /// Reloads.
+    loads: bool,
+    /// The longest pause between two deeds, in milliseconds.
+    pause: u64,
+}
+
+impl Mood {
+    fn of(dice: &mut Dice) -> Self {
+        Self {
+            dense: dice.once_in(6),
+            wild: dice.once_in(6),
+            loads: dice.once_in(6),
+            pause: if dice.once_in(6) { 100 } else { 700 },
+        }
+    }
+}
+
 /// Something that will happen.
 #[derive(Debug)]
 enum Happening {
@@ -52,6 +77,8 @@ enum Happening {
     Beat(EffectId),
     /// Somebody does something.
     Deed(u64),
+    /// Who asked for this goes away.
+    Leave(RequestId),
 }
 
 pub(crate) struct World {
@@ -71,6 +98,10 @@ pub(crate) struct World {
     /// Which version of each unit is loaded.
     versions: Vec<u64>,
     open: BTreeMap<RequestId, Request>,
+    /// Requests whose clients are gone.
+    left: BTreeSet<RequestId>,
+    /// Whether clients go away.
+    leavers: bool,
     /// The jobs that there were before the present step.
     jobs_before: Vec<JobView>,
     restarts: BTreeMap<UnitName, Vec<Monotonic>>,
@@ -88,6 +119,8 @@ pub(crate) struct World {
     touched: BTreeSet<UnitName>,
     /// Units whose job looks at no dependency.
     alone: BTreeSet<UnitName>,
+    /// Units that an OnFailure may start without a look at any dependency.
+    loose: BTreeSet<UnitName>,
     /// Starts that waited for a unit that did not come up.
     doomed: BTreeSet<JobId>,
     /// Units that failed only for another one, and must return with it.
@@ -102,6 +135,9 @@ pub(crate) struct World {
     lines: Vec<String>,
     keep_lines: bool,
     is_calm: bool,
+    /// What was known of the jobs before the present step.
+    watch: queue::Watch,
+    mood: Mood,
     /// Edges lead anywhere.
     tangled: bool,
     /// Answers may come twice.
@@ -145,6 +181,8 @@ impl World {
             versions: vec![0; names.len()],
             names,
             open: BTreeMap::new(),
+            left: BTreeSet::new(),
+            leavers: true,
             jobs_before: Vec::new(),
             restarts: BTreeMap::new(),
             ends: BTreeMap::new(),
@@ -155,6 +193,7 @@ impl World {
             busy: BTreeMap::new(),
             touched: BTreeSet::new(),
             alone: BTreeSet::new(),
+            loose: BTreeSet::new(),
             doomed: BTreeSet::new(),
             returning: BTreeMap::new(),
             since: BTreeMap::new(),
@@ -164,9 +203,11 @@ impl World {
             lines: Vec::new(),
             keep_lines,
             is_calm: false,
+            watch: queue::Watch::default(),
             tangled: dice.once_in(6),
             doubles: dice.once_in(4),
             loses: dice.once_in(8),
+            mood: Mood::of(&mut dice),
             broken: None,
         };
         world.load(0);
@@ -174,16 +215,30 @@ impl World {
         world
     }
 
+    /// The same world, but that no client goes away before its answer.
+    pub(crate) fn live_with_patience(seed: u64) -> Self {
+        let mut world = Self::new(seed, &Cut::default(), false);
+        world.leavers = false;
+        world.lived()
+    }
+
     /// Lives the whole life of a world: deeds, a calm time after them in most, and the end.
     pub(crate) fn live(seed: u64, cut: &Cut, keep_lines: bool) -> Self {
-        let mut world = Self::new(seed, cut, keep_lines);
+        Self::new(seed, cut, keep_lines).lived()
+    }
+
+    fn lived(self) -> Self {
+        let seed = self.seed;
+        let mut world = self;
         let hasty = Dice::of(seed, &[WORLD, 1]).once_in(5);
         world.run_for(Duration::from_secs(if hasty { 10 } else { 25 }));
         if !hasty {
             world.calm();
             world.run_for(Duration::from_secs(150));
-            world.judge(Self::check_settled);
-            world.succeed();
+            if !world.manager.is_shutting_down() {
+                world.judge(Self::check_settled);
+                world.succeed();
+            }
         }
         world.shut_down();
         world.judge(Self::check_ended);
@@ -269,13 +324,15 @@ impl World {
             Happening::PidFile(run, right) => self.write_pid_file(run, right),
             Happening::Beat(id) => self.beat(id),
             Happening::Deed(n) => self.deed(n),
+            Happening::Leave(id) => self.leave(id),
         }
     }
 
     fn run_for(&mut self, span: Duration) {
         let end = self.now.monotonic + span;
         for _ in 0..40_000 {
-            if self.now.monotonic >= end || self.broken.is_some() || !self.step() {
+            let over = self.broken.is_some() || self.shutdowns > 0;
+            if self.now.monotonic >= end || over || !self.step() {
                 return;
             }
         }
@@ -291,6 +348,7 @@ impl World {
             self.lines.push(format!("{:?} <- {}", self.now.monotonic, lines::event(&event)));
         }
         self.hear(&event);
+        self.watch_begin(&event);
         let mut effects = Vec::new();
         let (manager, now) = (&mut self.manager, self.now);
         let handled = catch_unwind(AssertUnwindSafe(|| manager.handle(event, now, &mut effects)));
@@ -336,6 +394,9 @@ impl World {
 
     fn perform(&mut self, effect: Effect) {
         self.hash_effect(&effect);
+        if let Effect::Refused { request, .. } = &effect {
+            self.watch_refusal(*request);
+        }
         match effect {
             Effect::Spawn(spawn) => self.spawn(*spawn),
             Effect::Kill { run, target, signal, cont } => {
@@ -355,6 +416,7 @@ impl World {
             Effect::Finished { request, .. } | Effect::Done { request } | Effect::Refused { request, .. } => {
                 self.must_be_open(request);
                 self.open.remove(&request);
+                self.left.remove(&request);
             }
             Effect::SaveStamp { .. }
             | Effect::TakeAttachment { .. }

@@ -32,7 +32,7 @@ impl World {
         let name = &view.unit.name;
         self.ends.remove(name);
         law(view.unit.load == LoadState::Loaded, || format!("{name} was started and is {}", view.unit.load))?;
-        law(!self.manager.is_shutting_down(), || format!("{name} was started during the shutdown"))?;
+        law(!self.watch.ending, || format!("{name} was started during the shutdown"))?;
         if self.alone.contains(name) {
             return Ok(());
         }
@@ -42,7 +42,8 @@ impl World {
         for other in self.manager.units().filter(|other| !self.alone.contains(&other.unit.name)) {
             let against = view.unit.unit.conflicts.contains(&other.unit.name)
                 || other.unit.unit.conflicts.contains(name);
-            let excused = is_at_rest(&other) || is_at_rest(view) || other.unit.name == *name;
+            let loose = self.loose.contains(&other.unit.name);
+            let excused = is_at_rest(&other) || is_at_rest(view) || other.unit.name == *name || loose;
             law(!against || excused, || {
                 format!("{name} was started while {} is {}", other.unit.name, other.sub)
             })?;

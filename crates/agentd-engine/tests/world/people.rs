@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use agentd_engine::{Event, ExitStatus, JobId, JobKind, JobMode, KillWhom, Request, RequestId, ShutdownKind};
+use agentd_unit::sections::HookMode;
 use agentd_unit::{Realtime, Signal, UnitName, UnitSet};
 
 use super::dice::{DEED, Dice, RELOAD};
@@ -15,7 +16,7 @@ impl World {
         let mut at = Duration::ZERO;
         for n in 0..count {
             let mut dice = Dice::of(self.seed, &[DEED, n]);
-            at += Duration::from_millis(if n < 3 { 0 } else { dice.below(700) });
+            at += Duration::from_millis(if n < 3 { 0 } else { dice.below(self.mood.pause) });
             if !self.cut.deeds.contains(&n) {
                 self.after(at, Happening::Deed(n));
             }
@@ -29,7 +30,8 @@ impl World {
         }
         let mut dice = Dice::of(self.seed, &[DEED, n, 1]);
         let unit = dice.pick(&self.names).clone();
-        match dice.below(48) {
+        match dice.below(if self.mood.loads { 56 } else { 48 }) {
+            48.. => self.load(n),
             0..14 => self.ask_job(&mut dice, JobKind::Start, unit),
             14..22 => self.ask_job(&mut dice, JobKind::Stop, unit),
             22..26 => self.ask_job(&mut dice, JobKind::Restart, unit),
@@ -85,9 +87,13 @@ impl World {
                 names: &self.names,
                 absent: &|i| cut.contains(&i),
                 tangled: self.tangled,
+                dense: self.mood.dense,
                 whole: self.loses,
             };
             if let Some(unit) = cast.unit(i, self.versions[i]) {
+                if unit.unit.on_failure_job_mode == HookMode::IgnoreDependencies {
+                    self.loose.extend(unit.unit.on_failure.iter().cloned());
+                }
                 set.insert(unit);
             }
         }
@@ -97,13 +103,23 @@ impl World {
     fn ask_job(&mut self, dice: &mut Dice, kind: JobKind, unit: UnitName) {
         let mode = match dice.below(16) {
             0..2 => JobMode::Fail,
-            2 if kind == JobKind::Start => JobMode::Isolate,
+            2 if kind == JobKind::Start || dice.once_in(8) => JobMode::Isolate,
             3 => JobMode::IgnoreDependencies,
             4 => JobMode::IgnoreRequirements,
             5 => JobMode::ReplaceIrreversibly,
             _ => JobMode::Replace,
         };
-        self.ask(Request::Job { kind, unit, mode });
+        let id = self.ask(Request::Job { kind, unit, mode });
+        if self.open.contains_key(&id) && dice.once_in(5) {
+            self.after(Duration::from_millis(dice.below(2000)), Happening::Leave(id));
+        }
+    }
+
+    /// A client goes away: nobody waits for its answer any more, and nothing else is otherwise.
+    pub(super) fn leave(&mut self, id: RequestId) {
+        if self.leavers && self.open.remove(&id).is_some() {
+            self.left.insert(id);
+        }
     }
 
     fn cancel(&mut self, dice: &mut Dice) {
@@ -114,7 +130,7 @@ impl World {
         }
     }
 
-    pub(super) fn ask(&mut self, request: Request) {
+    pub(super) fn ask(&mut self, request: Request) -> RequestId {
         self.counter += 1;
         let id = RequestId(self.counter);
         match &request {
@@ -136,6 +152,7 @@ impl World {
         }
         self.open.insert(id, request.clone());
         self.event(Event::Request { id, request });
+        id
     }
 
     /// Somebody outside kills a process.

@@ -26,10 +26,10 @@ pub(super) struct Program {
 }
 
 impl Program {
-    fn of(seed: u64, unit: u64) -> Self {
+    fn of(seed: u64, unit: u64, wild: bool) -> Self {
         let mut dice = Dice::of(seed, &[PROGRAM, unit]);
         Self {
-            mischief: if dice.once_in(2) { dice.below(8) } else { 0 },
+            mischief: if wild || dice.once_in(2) { dice.below(if wild { 20 } else { 8 }) } else { 0 },
             stubborn: dice.once_in(6),
             forks: dice.once_in(4),
             spawns: 0,
@@ -138,7 +138,8 @@ impl World {
         let begins = spawn.kind == ExecKind::Start;
         self.run_info(spawn.run, |info| info.begun |= begins);
         let seed = self.seed;
-        let program = self.programs.entry(unit.clone()).or_insert_with(|| Program::of(seed, number));
+        let wild = self.mood.wild;
+        let program = self.programs.entry(unit.clone()).or_insert_with(|| Program::of(seed, number, wild));
         program.spawns += 1;
         let mut dice = Dice::of(seed, &[PROCESS, number, program.spawns]);
         let wrong = program.mischief > 0 && dice.once_in(2) && !self.is_calm;
@@ -430,7 +431,11 @@ impl World {
             self.fail("a run was released while it still lives".to_owned());
         }
         let whole = self.runs.get(&run).is_some_and(|info| info.whole) && !self.loses;
-        if whole && self.processes.values().any(|process| process.run == run && !process.heard) {
+        // A daemon that was found, of which the manager is told only now, is not missed.
+        let found = self.runs.get(&run).is_some_and(|info| info.daemon.born.is_some());
+        let now = self.now.monotonic;
+        let missed = |p: &Process| p.run == run && !p.heard && !(found && p.is_main && p.told_at >= now);
+        if whole && self.processes.values().any(missed) {
             self.fail("a run was released before the end of its processes was heard".to_owned());
         }
         self.run_info(run, |info| info.released = true);

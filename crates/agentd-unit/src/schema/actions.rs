@@ -29,47 +29,51 @@ pub(super) const SETTINGS: &[Setting] = &[
         Slot::Bool(|d| &mut d.unit.system.allow_isolate),
         "agentctl isolate may be asked for it; default no.",
     ),
-    Setting::typed(
+    Setting::new(
         "IgnoreOnIsolate",
         Slot::MaybeBool(|d| &mut d.unit.system.ignore_on_isolate),
         "An isolate of another unit leaves it alone; default no for services and targets.",
-        ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
+        "JobRunningTimeoutSec",
+        Slot::Timeout(|d| &mut d.unit.system.job_running_timeout),
+        "How long a job of this unit may run, counted from when its turn came, before it is given up; default infinity.",
+    ),
+    Setting::new(
+        "JobTimeoutAction",
+        Slot::Choice(names::<Action>, |d, word| put(&mut d.unit.system.job_timeout_action, word)),
+        "What happens to the system when a job of this unit is given up; default none.",
+    ),
+    Setting::new(
         "SuccessAction",
         Slot::Choice(names::<Action>, |d, word| put(&mut d.unit.system.success_action, word)),
         "What happens to the system when the unit ends in success; default none.",
-        ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
         "FailureAction",
         Slot::Choice(names::<Action>, |d, word| put(&mut d.unit.system.failure_action, word)),
         "What happens to the system when the unit fails; default none.",
-        ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
         "StartLimitAction",
         Slot::Choice(names::<Action>, |d, word| put(&mut d.unit.system.start_limit_action, word)),
         "What happens to the system when StartLimitBurst is used up; default none.",
-        ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
         "SuccessActionExitStatus",
         Slot::Own("number from 0 to 255", |value, d, cx| {
             let code = scalar(value, cx, "an exit code", |text| numbers::between(text, 0, 255));
             set(&mut d.unit.system.success_exit_status, code.map(|code| u8::try_from(code).ok()));
         }),
         "The manager's exit code after SuccessAction=exit.",
-        ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
         "FailureActionExitStatus",
         Slot::Own("number from 0 to 255", |value, d, cx| {
             let code = scalar(value, cx, "an exit code", |text| numbers::between(text, 0, 255));
             set(&mut d.unit.system.failure_exit_status, code.map(|code| u8::try_from(code).ok()));
         }),
         "The manager's exit code after FailureAction=exit.",
-        ENGINE,
     ),
     Setting::typed(
         "RebootArgument",

@@ -38,11 +38,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         Slot::Own(STATUSES, |value, d, cx| statuses(&mut d.service.life.restart_force, value, cx)),
         "Ends that a restart always follows.",
     ),
-    Setting::typed(
+    Setting::new(
         "RestartMode",
         Slot::Choice(names::<RestartMode>, |d, word| put(&mut d.service.life.restart_mode, word)),
         "Whether what depends on it sees an end before a restart; default normal.",
-        ENGINE,
     ),
     Setting::new(
         "TimeoutAbortSec",

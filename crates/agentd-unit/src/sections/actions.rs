@@ -1,6 +1,7 @@
 //! What `[Unit]` says about the whole system, systemd.unit(5).
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::words::Words;
 
@@ -15,6 +16,10 @@ pub struct SystemWide {
     pub allow_isolate: bool,
     /// `IgnoreOnIsolate`: an isolate of another unit leaves it alone; `None`: as its type has it.
     pub ignore_on_isolate: Option<bool>,
+    /// `JobRunningTimeoutSec`: how long a job of this unit may run; `None`: without end.
+    pub job_running_timeout: Option<Duration>,
+    /// `JobTimeoutAction`.
+    pub job_timeout_action: Action,
     /// `SuccessAction`.
     pub success_action: Action,
     /// `FailureAction`.

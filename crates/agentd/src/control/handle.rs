@@ -50,23 +50,9 @@ pub fn handle(inbound: Inbound, manager: &Manager, world: &mut World, events: &m
 pub fn answer(inbound: Inbound, manager: &Manager, world: &mut World, events: &mut VecDeque<Event>) {
     if inbound.request.is_read() {
         read(inbound, manager, world);
-    } else if let Some(error) = may_not_be_isolated(&inbound.request, manager) {
-        inbound.answer.result::<Empty>(Err(error));
     } else {
         act(inbound, world, events);
     }
-}
-
-/// To isolate a unit stops nearly everything else, so that it has to be made for it, systemd.unit(5) `AllowIsolate`.
-fn may_not_be_isolated(request: &Request, manager: &Manager) -> Option<CallError> {
-    let Request::StartUnit(job) = request else { return None };
-    let view = manager.unit(&UnitName::parse_lenient(&job.unit).ok()?)?;
-    let loaded = view.unit.load == LoadState::Loaded;
-    let refused =
-        job.mode == agentd_protocol::JobMode::Isolate && loaded && !view.unit.unit.system.allow_isolate;
-    let message =
-        "it may not be isolated; AllowIsolate = true in [Unit] of its file would allow it".to_owned();
-    refused.then(|| CallError::NotApplicable { unit: view.unit.name.to_string(), message })
 }
 
 /// The unit of a request that no loading has found so far: its file may have come since, or it is an instance that
