@@ -6,6 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 
+/// The major and minor number of a device, makedev(3).
+#[must_use]
+pub fn device_numbers(device: u64) -> (u64, u64) {
+    (nix::sys::stat::major(device), nix::sys::stat::minor(device))
+}
+
 /// Makes reads and writes return WouldBlock instead of waiting. ioctl FIONBIO, one call where fcntl(2) takes two.
 ///
 /// # Errors

@@ -16,28 +16,47 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDe
 /// More than a number, and the lines that PostgreSQL writes below it, need.
 const MOST_BYTES: u64 = 4096;
 
-/// The number in the first line of the file.
+/// What such a file says, and whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// The number in its first line.
+    pub pid: u32,
+    /// The user whom the file belongs to.
+    pub owner: u32,
+}
+
+/// The number in the first line of the file, if its owner may say that number.
 ///
 /// # Errors
-/// It is not there, not readable, no regular file, empty so far or no number; it belongs to somebody who is not among
-/// `owners`; a link on the way to it was made by somebody who is neither root nor us.
-pub fn read(path: &Path, owners: &[u32]) -> io::Result<u32> {
+/// It is not there, not readable, no regular file, empty so far or no number; it belongs to somebody whom `may_say`
+/// refuses; a link on the way to it was made by somebody who is neither root nor us.
+pub fn read(path: &Path, may_say: impl FnOnce(Named) -> bool) -> io::Result<Named> {
     let mut text = String::new();
-    open(path, owners)?.take(MOST_BYTES).read_to_string(&mut text)?;
-    parse(&text).ok_or_else(|| {
+    let (file, owner) = open(path)?;
+    file.take(MOST_BYTES).read_to_string(&mut text)?;
+    let pid = parse(&text).ok_or_else(|| {
         let what =
             if text.is_empty() { "it is empty so far" } else { "its first line is no number of a process" };
         io::Error::new(io::ErrorKind::InvalidData, what)
-    })
+    })?;
+    let named = Named { pid, owner };
+    if may_say(named) { Ok(named) } else { Err(not_theirs(owner)) }
+}
+
+fn not_theirs(owner: u32) -> io::Error {
+    let what = format!("it belongs to user {owner}, who is neither the service's nor that of the process");
+    io::Error::new(io::ErrorKind::PermissionDenied, what)
 }
 
 /// Removes what a daemon has left behind.
 ///
 /// # Errors
-/// As [`read`], but for what is in it; those of unlink(2). That there is none is no error.
+/// As [`read`], but for what is in it; it belongs to nobody among `owners`; those of unlink(2). That there is none is no
+/// error.
 pub fn remove(path: &Path, owners: &[u32]) -> io::Result<()> {
-    match open(path, owners) {
-        Ok(_) => fs::remove_file(path),
+    match open(path) {
+        Ok((_, owner)) if owners.contains(&owner) => fs::remove_file(path),
+        Ok((_, owner)) => Err(not_theirs(owner)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
@@ -50,7 +69,8 @@ fn parse(text: &str) -> Option<u32> {
     line.parse().ok().filter(|pid: &u32| digits && i32::try_from(*pid).is_ok_and(|pid| pid > 0))
 }
 
-fn open(path: &Path, owners: &[u32]) -> io::Result<File> {
+/// The file, and whose it is.
+fn open(path: &Path) -> io::Result<(File, u32)> {
     let own = nix::unistd::geteuid().as_raw();
     for part in path.ancestors().skip(1) {
         let Ok(meta) = fs::symlink_metadata(part) else { continue };
@@ -65,11 +85,7 @@ fn open(path: &Path, owners: &[u32]) -> io::Result<File> {
     if !meta.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"));
     }
-    if !owners.contains(&meta.uid()) {
-        let what = format!("it belongs to user {}, who is not the service's", meta.uid());
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
-    }
-    Ok(file)
+    Ok((file, meta.uid()))
 }
 
 /// Tells when a file that somebody waits for may be there, or may say something else: inotify(7). While the folder is
@@ -184,6 +200,10 @@ mod tests {
     use super::*;
     use crate::testing::TempDir;
 
+    fn ours(named: Named) -> bool {
+        own().contains(&named.owner)
+    }
+
     fn own() -> Vec<u32> {
         vec![0, nix::unistd::geteuid().as_raw()]
     }
@@ -212,17 +232,17 @@ mod tests {
     fn only_a_file_of_those_who_may_write_it_is_read_and_removed() {
         let folder = TempDir::new();
         let path = folder.path().join("a.pid");
-        assert_eq!(read(&path, &own()).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(read(&path, ours).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert!(remove(&path, &own()).is_ok(), "there is none");
         fs::write(&path, "17\n").unwrap();
-        assert_eq!(read(&path, &own()).unwrap(), 17);
-        assert!(read(&path, &[u32::MAX]).is_err(), "another's file");
+        assert_eq!(read(&path, ours).unwrap().pid, 17);
+        assert!(read(&path, |_| false).is_err(), "another's file");
         let link = folder.path().join("link.pid");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(read(&link, &own()).is_err(), "a link in its place");
+        assert!(read(&link, ours).is_err(), "a link in its place");
         let fifo = folder.path().join("fifo.pid");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert!(read(&fifo, &own()).is_err(), "a pipe that nobody writes to");
+        assert!(read(&fifo, ours).is_err(), "a pipe that nobody writes to");
         assert!(remove(&link, &own()).is_err() && remove(&path, &own()).is_ok());
         assert!(!path.exists());
     }
@@ -234,10 +254,10 @@ mod tests {
         std::os::unix::fs::symlink("real", folder.path().join("way")).unwrap();
         let path = folder.path().join("way/a.pid");
         fs::write(&path, "17\n").unwrap();
-        assert_eq!(read(&path, &own()).unwrap(), 17);
+        assert_eq!(read(&path, ours).unwrap().pid, 17);
         if nix::unistd::geteuid().is_root() {
             std::os::unix::fs::lchown(folder.path().join("way"), Some(65_534), None).unwrap();
-            assert!(read(&path, &own()).unwrap_err().to_string().contains("is a link that user 65534"));
+            assert!(read(&path, ours).unwrap_err().to_string().contains("is a link that user 65534"));
         }
     }
 

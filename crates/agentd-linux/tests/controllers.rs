@@ -44,12 +44,17 @@ fn every_limit_stands_in_its_file() {
             memory_high: Some(40 << 20),
             memory_max: Some(48 << 20),
             memory_swap_max: Some(0),
+            memory_zswap_max: None,
             oom_group: true,
             tasks_max: Some(20),
             cpu_quota: Some(15_000),
+            cpu_period: None,
             cpu_weight: Some(50),
             io_weight: Some(200),
+            io_weights: Vec::new(),
+            io_bounds: Vec::new(),
             allowed_cpus: Some("0".into()),
+            allowed_nodes: None,
         };
         assert_eq!(limits.missing(root.enforceable()), []);
         leaf.limit(&limits, root.enforceable()).unwrap();

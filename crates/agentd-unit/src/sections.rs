@@ -31,12 +31,12 @@ pub use agents::{AgentLife, ReplaceOrder, RolloutSection, SnapshotSection};
 pub use conditions::{Condition, HookMode, Test};
 pub use credential::{Credential, CredentialSource, Secret};
 pub use execution::{
-    CpuPolicy, EnvironmentFile, Execution, FOLDER_MODE, Folders, Input, IoClass, LimitedResource, Output,
-    Preserve, ResourceLimit, Seize,
+    CpuPolicy, EnvironmentFile, Execution, FOLDER_MODE, Folders, Input, IoClass, KeyringMode,
+    LimitedResource, Output, Preserve, ResourceLimit, Seize,
 };
 pub use filters::{DevicePolicy, DeviceRule, Filters};
 pub use life::{ExitStatusSet, ExitType, Life, RestartMode, TimeoutMode};
-pub use resources::{OomPolicy, Resources};
+pub use resources::{IoBound, IoDevice, OomPolicy, Resources};
 pub use sandbox::{
     AddressFamilies, Bind, ProtectHome, ProtectProc, ProtectSystem, Sandbox, SandboxPath, SystemCalls,
     TemporaryFileSystem,
@@ -398,7 +398,10 @@ impl ServiceSection {
         };
         let file = move |credential: &Credential| match &credential.source {
             CredentialSource::File(path) if is_set(&credential.id) == replaceable => Some(path.clone()),
-            CredentialSource::File(_) | CredentialSource::Store(_) | CredentialSource::Text(_) => None,
+            CredentialSource::File(_)
+            | CredentialSource::Store(_)
+            | CredentialSource::Import(_)
+            | CredentialSource::Text(_) => None,
         };
         self.credentials.iter().filter_map(file)
     }

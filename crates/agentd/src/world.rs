@@ -401,15 +401,19 @@ impl World {
         let Some(body) = view.unit.as_service() else { return Vec::new() };
         let has = self.cgroups.as_ref().map(CgroupRoot::enforceable).unwrap_or_default();
         let service = &body.service;
+        let more = &service.resources;
         [
             ("MemoryMax", service.memory_max.is_some(), Controller::Memory),
-            ("MemoryMin", service.resources.memory_min.is_some(), Controller::Memory),
-            ("MemoryLow", service.resources.memory_low.is_some(), Controller::Memory),
-            ("MemoryHigh", service.resources.memory_high.is_some(), Controller::Memory),
-            ("MemorySwapMax", service.resources.memory_swap_max.is_some(), Controller::Memory),
-            ("CPUWeight", service.resources.cpu_weight.is_some(), Controller::Cpu),
-            ("IOWeight", service.resources.io_weight.is_some(), Controller::Io),
-            ("AllowedCPUs", !service.resources.allowed_cpus.is_empty(), Controller::Cpuset),
+            ("MemoryMin", more.memory_min.is_some(), Controller::Memory),
+            ("MemoryLow", more.memory_low.is_some(), Controller::Memory),
+            ("MemoryHigh", more.memory_high.is_some(), Controller::Memory),
+            ("MemorySwapMax", more.memory_swap_max.is_some(), Controller::Memory),
+            ("MemoryZSwapMax", more.memory_zswap_max.is_some(), Controller::Memory),
+            ("CPUWeight", more.cpu_weight.is_some(), Controller::Cpu),
+            ("IOWeight", more.io_weight.is_some(), Controller::Io),
+            ("What is said of single disks", !more.io_devices.is_empty(), Controller::Io),
+            ("AllowedCPUs", !more.allowed_cpus.is_empty(), Controller::Cpuset),
+            ("AllowedMemoryNodes", !more.allowed_nodes.is_empty(), Controller::Cpuset),
             ("CPUQuota", service.cpu_quota.is_some(), Controller::Cpu),
             ("TasksMax", service.tasks_max.is_some(), Controller::Pids),
         ]

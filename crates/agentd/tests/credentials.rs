@@ -94,6 +94,52 @@ fn nowhere_to_be_seen(manager: &mut Manager) {
     assert!(seen.iter().all(|text| !text.contains("s3cr3t")), "{}", seen.join("\n"));
 }
 
+/// The machine's stores are below /run and /etc: the manager under test has a /run of its own.
+#[test]
+fn all_secrets_of_a_kind_are_imported_from_the_machines_stores() {
+    if !is_root() {
+        return;
+    }
+    let fill = "mount -t tmpfs tmpfs /run && mkdir -p /run/credentials/@system /run/credstore && cd /run && \
+        echo system > credentials/@system/app.one && echo store > credstore/app.one && echo two > credstore/app.two && \
+        echo no > credstore/other && echo exact > credstore/exact && cd / && exec \"$@\"";
+    let setup = Setup::new("import-secrets").wrapper(&[
+        "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        fill,
+        "sh",
+    ]);
+    let own = setup.file("own", "loaded\n");
+    let out = setup.path("out").display().to_string();
+    let unit = |name: &str, keys: &str| {
+        setup.unit(
+            &format!("{name}.service"),
+            &format!(
+                "[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/sh\", \"-c\", \"cd %d && for f in *; do echo $$f $$(cat $$f); done\"]\nStandardOutput = \"truncate:{out}\"\n{keys}\n"
+            ),
+        );
+    };
+    unit(
+        "import",
+        &format!(
+            "ImportCredential = [\"app.*\", \"exact\", \"none.*\"]\nLoadCredential = \"app.two:{}\"\nSetCredential = {{ exact = \"set\", more = \"set\" }}",
+            own.display()
+        ),
+    );
+    unit("reset", "ImportCredential = [\"app.*\"]\nSetCredential = { more = \"set\" }");
+    setup.file("units/reset.service.d/x.toml", "[Service]\nImportCredential = []\n");
+    let mut manager = setup.start();
+    manager.ok(&["start", "import"]);
+    let seen = fs::read_to_string(manager.path("out")).unwrap();
+    assert_eq!(seen, "app.one system\napp.two loaded\nexact exact\nmore set\n");
+    manager.ok(&["start", "reset"]);
+    assert_eq!(fs::read_to_string(manager.path("out")).unwrap(), "more set\n");
+}
+
 #[test]
 fn a_secret_that_is_missing_fails_the_start_by_its_name() {
     if !is_root() {

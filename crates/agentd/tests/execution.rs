@@ -143,6 +143,140 @@ fn the_standard_descriptors_lead_where_the_keys_say() {
 }
 
 #[test]
+fn the_input_may_stand_in_the_unit() {
+    let setup = Setup::new("input-data");
+    let out = setup.path("out").display().to_string();
+    let unit = |name: &str, keys: &str| {
+        let text = format!(
+            "[Service]\nType = \"oneshot\"\nExecStart = \"/bin/cat\"\nStandardOutput = \"append:{out}\"\n{keys}\n"
+        );
+        setup.unit(&format!("{name}.service"), &text);
+    };
+    unit("both", "StandardInputText = [\"one %p\", \"two\"]\nStandardInputData = \"dGhyZWUK\"");
+    unit("named", "StandardInput = \"data\"\nStandardInputText = \"four\"");
+    unit("nothing", "StandardInput = \"data\"");
+    setup.file("units/ini.service", &format!("[Service]\nType=oneshot\nExecStart=/bin/cat\nStandardOutput=append:{out}\nStandardInputText=five words in a line\n"));
+    let mut manager = setup.start();
+    for name in ["both", "named", "nothing", "ini"] {
+        manager.ok(&["start", name]);
+    }
+    let text = fs::read_to_string(manager.path("out")).unwrap();
+    assert_eq!(text, "one both\ntwo\nthree\nfour\nfive words in a line\n");
+}
+
+#[test]
+fn a_stored_descriptor_may_be_a_standard_one() {
+    let setup = Setup::new("streams-named");
+    let out = setup.path("out").display().to_string();
+    let program = setup.file(
+        "program.py",
+        &format!(
+            "import os, socket, sys, time\ns = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\ns.connect(os.environ['NOTIFY_SOCKET'])\n\
+             if 'LISTEN_FDS' not in os.environ:\n    fd = os.open({out:?}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n    socket.send_fds(s, [b'FDSTORE=1\\nFDNAME=words'], [fd])\n\
+             print('to where it leads', flush=True)\nprint('errors too', file=sys.stderr, flush=True)\ns.send(b'READY=1')\ntime.sleep(1000)\n"
+        ),
+    );
+    let text = |keys: &str| {
+        format!(
+            "[Service]\nType = \"notify\"\nFileDescriptorStoreMax = 4\nFileDescriptorStorePreserve = \"yes\"\nExecStart = [\"/usr/bin/python3\", \"{}\"]\n{keys}\n",
+            program.display()
+        )
+    };
+    let file = setup.unit("d.service", &text(""));
+    let named = "StandardOutput = \"fd:words\"\nStandardError = \"fd:words\"";
+    setup.unit("none.service", &text(named));
+    let mut manager = setup.start();
+    manager.ok(&["start", "d"]);
+    fs::write(file, text(&format!("{named}\nExecStartPre = \"/bin/true\""))).unwrap();
+    manager.ok(&["daemon-reload"]);
+    manager.ok(&["restart", "d"]);
+    assert_eq!(fs::read_to_string(manager.path("out")).unwrap(), "to where it leads\nerrors too\n");
+    assert!(!manager.ctl(&["start", "none"]).status.success());
+    assert_eq!(manager.property("none", "ExecMainStatus"), "209");
+    manager.wait_for_log("is passed no descriptor of that name", "the reason is not told");
+}
+
+/// Prints the number of its session's ring of keys, and whether its user's hangs on that.
+const RINGS: &str = "import ctypes, struct\n\
+    keyctl = lambda *words: ctypes.CDLL(None).syscall(KEYCTL, *words)\n\
+    buffer = ctypes.create_string_buffer(4096)\n\
+    size = keyctl(11, -3, buffer, len(buffer))\n\
+    keys = struct.unpack(f'{size // 4}i', buffer.raw[:size])\n\
+    print(keyctl(0, -3, 0), 'linked' if keyctl(0, -4, 1) in keys else 'alone')\n";
+
+#[test]
+fn keys_are_the_services_own_unless_it_says_otherwise() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("keyring");
+    let number = if cfg!(target_arch = "x86_64") { 250 } else { 219 };
+    let program = setup.file("rings.py", &RINGS.replace("KEYCTL", &number.to_string()));
+    for (name, keys) in [
+        ("first", ""),
+        ("second", "KeyringMode = \"private\""),
+        ("manager", "KeyringMode = \"inherit\""),
+        ("again", "KeyringMode = \"inherit\""),
+        ("shared", "KeyringMode = \"shared\"\nUser = \"64124\""),
+    ] {
+        let out = setup.path(&format!("{name}.out"));
+        setup.unit(
+            &format!("{name}.service"),
+            &format!(
+                "[Service]\nType = \"oneshot\"\nExecStart = [\"/usr/bin/python3\", \"{}\"]\nStandardOutput = \"truncate:{}\"\n{keys}\n",
+                program.display(),
+                out.display()
+            ),
+        );
+    }
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(setup.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut manager = setup.start();
+    let mut rings = Vec::new();
+    for name in ["first", "second", "manager", "again", "shared"] {
+        manager.ok(&["start", name]);
+        rings.push(fs::read_to_string(manager.path(&format!("{name}.out"))).unwrap());
+    }
+    let number = |ring: &str| ring.split(' ').next().unwrap().to_owned();
+    let [first, second, inherited, again, shared] = rings.try_into().unwrap();
+    assert_ne!(number(&first), number(&second));
+    assert_ne!(number(&first), number(&inherited));
+    assert_eq!(number(&inherited), number(&again));
+    assert!(first.contains("alone") && second.contains("alone"), "{first}{second}");
+    assert!(shared.contains("linked"), "{shared}");
+}
+
+/// In most containers root may not raise limits.
+#[test]
+fn a_limit_that_the_manager_may_not_give_is_the_nearest_that_it_may_and_it_says_so() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("no-raise").wrapper(&[
+        "setpriv",
+        "--bounding-set",
+        "-sys_resource",
+        "--inh-caps",
+        "-sys_resource",
+        "prlimit",
+        "--nofile=1000:2000",
+    ]);
+    let out = setup.path("out").display().to_string();
+    setup.unit(
+        "d.service",
+        &format!(
+            "[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/sh\", \"-c\", \"ulimit -Sn; ulimit -Hn; cat /proc/self/oom_score_adj\"]\nLimitNOFILE = 5000\nOOMScoreAdjust = -900\nStandardOutput = \"truncate:{out}\"\n"
+        ),
+    );
+    let mut manager = setup.start();
+    manager.ok(&["start", "d"]);
+    let own = fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+    assert_eq!(fs::read_to_string(manager.path("out")).unwrap(), format!("2000\n2000\n{own}"));
+    manager.wait_for_log("LimitNOFILE=5000:5000 is more than this manager may give", "it is not told");
+    manager.wait_for_log("OOMScoreAdjust=-900 is less than this manager may give", "it is not told");
+}
+
+#[test]
 fn the_terminal_is_the_controlling_one() {
     let setup = Setup::new("terminal");
     let program = setup.file(

@@ -120,6 +120,44 @@ fn b008_a_number_that_is_not_the_services_own_is_never_taken_and_never_signalled
     victim.wait().unwrap();
 }
 
+/// As PostgreSQL and dnsmasq of Debian's do it: the unit has no User, and the daemon writes the file once it has left root.
+#[test]
+fn a_pid_file_may_belong_to_the_user_that_the_daemon_has_become_and_to_no_other() {
+    if !common::cases::is_root() {
+        return;
+    }
+    for (name, user, result) in [("own", 64_125, "success"), ("other", 64_126, "timeout")] {
+        let setup = Setup::new(&format!("pid-{name}"));
+        fs::create_dir(setup.path("run-d")).unwrap();
+        let path = setup.path("run-d/daemon.pid").display().to_string();
+        let becomes = format!(
+            "os.chown({:?}, 64125, 64125)\nwrite({path:?}, str(os.getpid()))\nos.chown({path:?}, {user}, {user})\nos.setgid(64125)\nos.setuid(64125)",
+            setup.path("run-d").display().to_string()
+        );
+        let program = daemon(&setup, &becomes);
+        setup.unit(
+            "d.service",
+            &format!(
+                "[Service]\nType = \"forking\"\nExecStart = [\"/usr/bin/python3\", \"{program}\"]\nTimeoutStartSec = \"2s\"\nPIDFile = \"{path}\"\n"
+            ),
+        );
+        let mut manager = setup.start();
+        let began = manager.ctl(&["start", "d"]).status.success();
+        assert_eq!(
+            (began, manager.property("d", "Result").as_str()),
+            (result == "success", result),
+            "{name}"
+        );
+        if began {
+            manager.ok(&["stop", "d"]);
+            assert!(!std::path::Path::new(&path).exists(), "the PID file is left over");
+        } else {
+            let status = text(&manager.ctl(&["status", "d"]));
+            assert!(status.contains("it belongs to user 64126"), "{status}");
+        }
+    }
+}
+
 #[test]
 fn a_daemon_without_a_pid_file_is_found_and_its_end_is_seen() {
     let setup = Setup::new("guess");

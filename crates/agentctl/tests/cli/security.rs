@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::manager::{Folder, outcome};
 
 /// Where the answers differ, as agentd does not enforce what systemd does; but for PrivateMounts never for the better.
-const NOT_ENFORCED: [&str; 6] =
-    ["KeyringMode", "PrivateUsers", "DeviceAllow", "IPAddressDeny", "RemoveIPC", "PrivateMounts"];
+const NOT_ENFORCED: [&str; 5] =
+    ["PrivateUsers", "DeviceAllow", "IPAddressDeny", "RemoveIPC", "PrivateMounts"];
 
 /// Lines of `[Service]`, a unit each: every key that has a check, alone and with others.
 const UNITS: &[&str] = &[
@@ -46,6 +46,8 @@ const UNITS: &[&str] = &[
     "SystemCallFilter=@system-service\nSystemCallFilter=~@privileged @resources\nSystemCallArchitectures=native",
     "SystemCallFilter=~@clock @debug @module @mount @raw-io @reboot @swap @obsolete @cpu-emulation",
     "SystemCallFilter=~adjtimex",
+    "KeyringMode=shared",
+    "KeyringMode=inherit",
     "UMask=0077\nNotifyAccess=all\nType=notify",
     "UMask=0027\nDelegate=yes",
     "UMask=0000\nRootDirectory=/srv",

@@ -10,6 +10,10 @@ pub const INFINITY: u64 = u64::MAX;
 /// The span over which a CPU quota is counted: the kernel's default.
 const CPU_PERIOD_US: u64 = 100_000;
 
+/// What the kernel takes as the period.
+const CPU_PERIOD_LEAST_US: u64 = 1_000;
+const CPU_PERIOD_MOST_US: u64 = 1_000_000;
+
 /// The kernel refuses less than a millisecond of each period.
 const CPU_QUOTA_LEAST_US: u64 = 1_000;
 
@@ -26,18 +30,53 @@ pub struct Limits {
     pub memory_max: Option<u64>,
     /// `MemorySwapMax`, bytes.
     pub memory_swap_max: Option<u64>,
+    /// `MemoryZSwapMax`, bytes.
+    pub memory_zswap_max: Option<u64>,
     /// `OOMPolicy=kill`: the OOM killer takes the whole cgroup.
     pub oom_group: bool,
     /// `TasksMax`: processes and threads.
     pub tasks_max: Option<u64>,
     /// `CPUQuota` in hundredths of a percent of one processor: 15 000 is one and a half.
     pub cpu_quota: Option<u64>,
+    /// `CPUQuotaPeriodSec` in microseconds, 1 000 to 1 000 000, default 100 000.
+    pub cpu_period: Option<u64>,
     /// `CPUWeight`, 1 to 10 000, default 100.
     pub cpu_weight: Option<u64>,
     /// `IOWeight`, 1 to 10 000, default 100.
     pub io_weight: Option<u64>,
+    /// `IODeviceWeight`: numbers of a device with its weight.
+    pub io_weights: Vec<(Device, u64)>,
+    /// `IOReadBandwidthMax` and the like, a device each.
+    pub io_bounds: Vec<(Device, IoBounds)>,
     /// `AllowedCPUs` as the kernel lists them: `0-3,6`.
     pub allowed_cpus: Option<String>,
+    /// `AllowedMemoryNodes` in the same way.
+    pub allowed_nodes: Option<String>,
+}
+
+/// The numbers of a block device: major, minor.
+pub type Device = (u64, u64);
+
+/// What a cgroup may do on one device in a second; None is no bound.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct IoBounds {
+    /// Bytes read.
+    pub rbps: Option<u64>,
+    /// Bytes written.
+    pub wbps: Option<u64>,
+    /// Reads.
+    pub riops: Option<u64>,
+    /// Writes.
+    pub wiops: Option<u64>,
+}
+
+impl IoBounds {
+    /// A line of io.max.
+    fn line(self, (major, minor): Device) -> String {
+        let all = [("rbps", self.rbps), ("wbps", self.wbps), ("riops", self.riops), ("wiops", self.wiops)];
+        let bounds = all.map(|(name, bound)| format!("{name}={}", maximum(bound.unwrap_or(INFINITY))));
+        format!("{major}:{minor} {}", bounds.join(" "))
+    }
 }
 
 impl Limits {
@@ -65,13 +104,18 @@ impl Limits {
             memory_high: self.memory_high.or(Some(INFINITY)),
             memory_max: self.memory_max.or(Some(INFINITY)),
             memory_swap_max: self.memory_swap_max.or(Some(INFINITY)),
+            memory_zswap_max: self.memory_zswap_max,
             oom_group: self.oom_group,
             tasks_max: self.tasks_max.or(Some(INFINITY)),
             cpu_quota: self.cpu_quota.or(Some(INFINITY)),
+            cpu_period: self.cpu_period,
             cpu_weight: self.cpu_weight.or(Some(100)),
             io_weight: self.io_weight.or(Some(100)),
+            io_weights: self.io_weights,
+            io_bounds: self.io_bounds,
             // An empty line is no restriction; nothing at all would not be written.
             allowed_cpus: self.allowed_cpus.or(Some("\n".to_owned())),
+            allowed_nodes: self.allowed_nodes.or(Some("\n".to_owned())),
         }
     }
 
@@ -90,16 +134,27 @@ impl Limits {
             number(Memory, "memory.low", self.memory_low),
             number(Memory, "memory.min", self.memory_min),
             number(Memory, "memory.swap.max", self.memory_swap_max),
+            number(Memory, "memory.zswap.max", self.memory_zswap_max),
             text(Memory, "memory.oom.group", self.oom_group.then(|| "1".to_owned())),
             number(Pids, "pids.max", self.tasks_max),
-            text(Cpu, "cpu.max", self.cpu_quota.map(cpu_max)),
+            text(Cpu, "cpu.max", self.cpu_quota.map(|quota| cpu_max(quota, self.cpu_period))),
             number(Cpu, "cpu.weight", self.cpu_weight),
             text(Io, "io.weight", self.io_weight.map(|weight| format!("default {weight}"))),
             text(Cpuset, "cpuset.cpus", self.allowed_cpus.clone()),
+            text(Cpuset, "cpuset.mems", self.allowed_nodes.clone()),
         ]
         .into_iter()
         .flatten()
+        .chain(self.of_devices())
         .collect()
+    }
+
+    /// One line a write.
+    fn of_devices(&self) -> impl Iterator<Item = Setting> + '_ {
+        let line = |file, value| Setting { controller: Controller::Io, file, value };
+        let weights = self.io_weights.iter();
+        let weights = weights.map(move |((a, b), weight)| line("io.weight", format!("{a}:{b} {weight}")));
+        weights.chain(self.io_bounds.iter().map(move |(device, bounds)| line("io.max", bounds.line(*device))))
     }
 }
 
@@ -115,12 +170,13 @@ fn maximum(value: u64) -> String {
 }
 
 /// `cpu.max` is the quota and the period in microseconds.
-fn cpu_max(hundredths: u64) -> String {
+fn cpu_max(hundredths: u64, period: Option<u64>) -> String {
+    let period = period.unwrap_or(CPU_PERIOD_US).clamp(CPU_PERIOD_LEAST_US, CPU_PERIOD_MOST_US);
     if hundredths == INFINITY {
-        return format!("max {CPU_PERIOD_US}");
+        return format!("max {period}");
     }
-    let quota = (hundredths.saturating_mul(CPU_PERIOD_US) / 10_000).max(CPU_QUOTA_LEAST_US);
-    format!("{quota} {CPU_PERIOD_US}")
+    let quota = (hundredths.saturating_mul(period) / 10_000).max(CPU_QUOTA_LEAST_US);
+    format!("{quota} {period}")
 }
 
 impl Leaf {
@@ -145,15 +201,38 @@ mod tests {
 
     #[test]
     fn a_quota_is_a_share_of_each_period() {
-        for (hundredths, text) in [
-            (10_000, "100000 100000"),
-            (15_000, "150000 100000"),
-            (2_000, "20000 100000"),
-            (1, "1000 100000"),
-            (INFINITY, "max 100000"),
+        for (hundredths, period, text) in [
+            (10_000, None, "100000 100000"),
+            (15_000, None, "150000 100000"),
+            (2_000, None, "20000 100000"),
+            (1, None, "1000 100000"),
+            (INFINITY, None, "max 100000"),
+            (15_000, Some(20_000), "30000 20000"),
+            (10_000, Some(1), "1000 1000"),
+            (10_000, Some(u64::MAX), "1000000 1000000"),
         ] {
-            assert_eq!(cpu_max(hundredths), text, "{hundredths}");
+            assert_eq!(cpu_max(hundredths, period), text, "{hundredths} of {period:?}");
         }
+    }
+
+    #[test]
+    fn each_disk_has_its_lines() {
+        let bounds = IoBounds { rbps: Some(1000), wiops: Some(7), ..IoBounds::default() };
+        let limits = Limits {
+            io_weight: Some(200),
+            io_weights: vec![((8, 0), 300)],
+            io_bounds: vec![((8, 0), bounds), ((254, 16), IoBounds::default())],
+            ..Limits::default()
+        };
+        assert_eq!(
+            written(&limits),
+            [
+                ("io.weight", "default 200".into()),
+                ("io.weight", "8:0 300".into()),
+                ("io.max", "8:0 rbps=1000 wbps=max riops=max wiops=7".into()),
+                ("io.max", "254:16 rbps=max wbps=max riops=max wiops=max".into()),
+            ]
+        );
     }
 
     #[test]
@@ -181,6 +260,7 @@ mod tests {
                 "cpu.weight=100",
                 "io.weight=default 100",
                 "cpuset.cpus=\n",
+                "cpuset.mems=\n",
             ]
         );
     }

@@ -10,7 +10,7 @@
 //! # The order
 //!
 //! own descriptors, cgroup, session, signals, OOM score, scheduling, namespaces and mounts, descriptors, terminal, limits,
-//! umask, root, bounding set, secure bits, groups, user, folder, capabilities, no-new-privileges, filters, exec. Limits
+//! umask, root, bounding set, secure bits, groups, user, keyring, folder, capabilities, no-new-privileges, filters, exec. Limits
 //! come after the descriptors, so that a
 //! low `LimitNOFILE` does not keep them from being placed. The bounding set and the secure bits come before the
 //! user, since both need CAP_SETPCAP; the ambient set after it, since a change of user clears it. The folder is
@@ -131,6 +131,8 @@ pub(super) struct Walk<'a> {
     /// Capabilities to drop from the bounding set, number N at bit N.
     pub(super) drop: u64,
     pub(super) who: Option<Who<'a>>,
+    /// A session keyring of its own; true: with that of the user on it.
+    pub(super) keyring: Option<bool>,
     pub(super) working_directory: *const c_char,
     pub(super) directory_optional: bool,
     /// The inheritable and ambient set; None where both are empty and stay so.
@@ -227,6 +229,7 @@ impl Walk<'_> {
             raw::prctl(libc::PR_SET_SECUREBITS, bits as usize, 0).at(Step::SecureBits)?;
         }
         self.become_user()?;
+        self.own_keyring().at(Step::Keyring)?;
         self.change_directory().at(Step::Chdir)?;
         self.set_ambient().at(Step::Capabilities)?;
         if self.no_new_privileges {
@@ -252,6 +255,18 @@ impl Walk<'_> {
         }
         raw::set_signal_mask(0)?;
         Ok(())
+    }
+
+    /// As the user, who is to own it. Where there are no keys, or none are left for this user, it goes on as it is: keys
+    /// are then nothing that anybody could take.
+    fn own_keyring(&self) -> Result<(), Errno> {
+        let Some(link) = self.keyring else { return Ok(()) };
+        match raw::own_session_keyring() {
+            Err(libc::ENOSYS | libc::EPERM | libc::EACCES | libc::EDQUOT) => Ok(()),
+            Err(errno) => Err(errno),
+            Ok(_) if link => raw::link_user_keyring().map(|_| ()),
+            Ok(_) => Ok(()),
+        }
     }
 
     fn change_directory(&self) -> Result<(), Errno> {

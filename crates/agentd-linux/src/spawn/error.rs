@@ -71,6 +71,7 @@ fn action(plan: &SpawnPlan<'_>, step: Step, item: usize, source: &io::Error) -> 
             Some(root) => format!("cannot take RootDirectory {} as /", root.to_string_lossy()),
             None => "cannot change the root".into(),
         },
+        Step::Keyring => "cannot hang the keys of its user on its own ring".into(),
         Step::SecureBits => "cannot set SecureBits".into(),
         Step::Capabilities if plan.ambient_set & !plan.bounding_set.unwrap_or(u64::MAX) != 0 => {
             "cannot set the capabilities: the ambient set has some that the bounding set lacks".into()

@@ -43,7 +43,9 @@ use nix::sys::signal::Signal;
 pub use error::SpawnError;
 pub use features::{Features, release};
 pub use mounts::{Mount, MountEntry, MountFlags, Namespaces};
-pub use plan::{Identity, Policy, Program, Scheduling, SpawnPlan, Stdio, Terminal, WorkingDirectory};
+pub use plan::{
+    Identity, Keyring, Policy, Program, Scheduling, SpawnPlan, Stdio, Terminal, WorkingDirectory,
+};
 pub use step::{Step, exit_status_word};
 
 use crate::pidfd::PidFd;
@@ -57,6 +59,9 @@ pub const EXEC_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// capabilities(7).
 const CAP_SYS_ADMIN: u32 = 21;
+
+/// capabilities(7).
+const CAP_SYS_RESOURCE: u32 = 24;
 
 /// A process that runs its program.
 #[derive(Debug)]
@@ -80,6 +85,8 @@ pub struct Spawner {
     inheritable: bool,
     /// The manager has CAP_SYS_ADMIN.
     administrates: bool,
+    /// The manager has CAP_SYS_RESOURCE.
+    raises: bool,
     uid: u32,
     gid: u32,
     null: OwnedFd,
@@ -104,6 +111,7 @@ impl Spawner {
             ignored: (1..=64).filter(ignores).fold(0, |set, number| set | 1 << (number - 1)),
             bounding_set: bounding_set(),
             inheritable: capabilities.inheritable != 0,
+            raises: capabilities.effective & (1 << CAP_SYS_RESOURCE) != 0,
             administrates: capabilities.effective & (1 << CAP_SYS_ADMIN) != 0,
             uid: nix::unistd::geteuid().as_raw(),
             gid: nix::unistd::getegid().as_raw(),
@@ -132,6 +140,12 @@ impl Spawner {
     #[must_use]
     pub fn features(&self) -> Features {
         self.features
+    }
+
+    /// Whether its processes may have higher limits, and a lower OOM score, than the manager: CAP_SYS_RESOURCE.
+    #[must_use]
+    pub fn may_raise(&self) -> bool {
+        self.raises
     }
 
     /// Makes the process and comes back when it runs its program.
@@ -254,6 +268,7 @@ impl Spawner {
             secure_bits: plan.secure_bits,
             drop,
             who: plan.identity.as_ref().map(|who| Who { uid: who.uid, gid: who.gid, groups: &who.groups }),
+            keyring: plan.keyring.map(|keyring| keyring == Keyring::Linked),
             working_directory: folder.map_or(c"/".as_ptr(), |folder| folder.path.as_ptr()),
             directory_optional: folder.is_some_and(|folder| folder.optional),
             ambient: (plan.ambient_set != 0 || self.inheritable).then_some(plan.ambient_set),

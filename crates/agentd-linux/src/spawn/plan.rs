@@ -82,6 +82,15 @@ pub enum Policy {
     RoundRobin = libc::SCHED_RR,
 }
 
+/// A session keyring of the process's own, session-keyring(7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keyring {
+    /// An empty one.
+    Empty,
+    /// One in which the keys of its user are found too.
+    Linked,
+}
+
 /// What becomes of a terminal that is another session's already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terminal {
@@ -135,6 +144,8 @@ pub struct SpawnPlan<'a> {
     pub root_directory: Option<CString>,
     /// The secure bits of capabilities(7). None: as the manager.
     pub secure_bits: Option<u32>,
+    /// A session keyring of its own; with `Linked` that of its user hangs on it. None: the manager's.
+    pub keyring: Option<Keyring>,
     /// SIGPIPE is ignored; all else has its default disposition.
     pub ignore_sigpipe: bool,
     /// Descriptor 0 becomes the controlling terminal. It needs a session of its own.
@@ -176,6 +187,7 @@ impl<'a> SpawnPlan<'a> {
             io_priority: None,
             root_directory: None,
             secure_bits: None,
+            keyring: None,
             ignore_sigpipe: false,
             terminal: None,
             new_session: true,

@@ -81,6 +81,17 @@ pub(super) fn getpid() -> u32 {
     numbers(libc::SYS_getpid, [0; 6]).unwrap_or(0) as u32
 }
 
+/// keyctl(2) KEYCTL_JOIN_SESSION_KEYRING with no name: a new ring.
+pub(super) fn own_session_keyring() -> Raw {
+    numbers(libc::SYS_keyctl, [libc::KEYCTL_JOIN_SESSION_KEYRING as usize, 0, 0, 0, 0, 0])
+}
+
+/// keyctl(2) KEYCTL_LINK of the user's ring to that of the session.
+pub(super) fn link_user_keyring() -> Raw {
+    let [user, session] = [libc::KEY_SPEC_USER_KEYRING, libc::KEY_SPEC_SESSION_KEYRING].map(int);
+    numbers(libc::SYS_keyctl, [libc::KEYCTL_LINK as usize, user, session, 0, 0, 0])
+}
+
 /// setsid(2).
 pub(super) fn setsid() -> Raw {
     numbers(libc::SYS_setsid, [0; 6])

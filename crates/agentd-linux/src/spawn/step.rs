@@ -49,6 +49,8 @@ pub enum Step {
     Group,
     /// setresuid(2).
     User,
+    /// keyctl(2) KEYCTL_LINK of the user's ring.
+    Keyring,
     /// chdir(2).
     Chdir,
     /// prctl(2) PR_SET_NO_NEW_PRIVS.
@@ -61,7 +63,7 @@ pub enum Step {
 
 impl Step {
     /// All steps, in the order in which they are taken.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Fork,
         Self::Cgroup,
         Self::Setsid,
@@ -83,6 +85,7 @@ impl Step {
         Self::SecureBits,
         Self::Group,
         Self::User,
+        Self::Keyring,
         Self::Chdir,
         Self::NoNewPrivileges,
         Self::Seccomp,
@@ -116,6 +119,7 @@ impl Step {
             Self::Stderr => 222,
             Self::Network => 225,
             Self::Namespace => 226,
+            Self::Keyring => 237,
             Self::NoNewPrivileges => 227,
             Self::Seccomp => 228,
         })

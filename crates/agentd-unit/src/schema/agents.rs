@@ -95,11 +95,10 @@ pub(super) const AGENT_SETTINGS: &[Setting] = &[
         "Whether the old generation is gone before the new one is born; default stop-first.",
         REPLICAS,
     ),
-    Setting::typed(
+    Setting::new(
         "RequireLimits",
         Slot::Bool(|d| &mut d.agent.life.require_limits),
         "No start where a limit cannot be enforced; default no.",
-        "limits report it in a later version",
     ),
     Setting::typed(
         "Replicas",

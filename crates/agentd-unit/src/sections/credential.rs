@@ -19,6 +19,8 @@ pub enum CredentialSource {
     File(PathBuf),
     /// `LoadCredential` without one, or with a name: the file of this name in a store.
     Store(String),
+    /// `ImportCredential`: each file of the machine's stores whose name begins so.
+    Import(String),
     /// `SetCredential`: this text, for where `LoadCredential` finds nothing.
     Text(Secret),
 }

@@ -48,6 +48,10 @@ pub struct Execution {
     pub secure_bits: u32,
     /// `StandardInput`.
     pub input: Input,
+    /// `StandardInputText` and `StandardInputData`, in the order of the file.
+    pub input_data: Vec<u8>,
+    /// `KeyringMode`: default private, and inherit in a user manager.
+    pub keyring: Option<KeyringMode>,
     /// `StandardOutput`.
     pub output: Output,
     /// `StandardError`: default as standard output.
@@ -98,6 +102,8 @@ impl Default for Execution {
             ignore_sigpipe: true,
             secure_bits: 0,
             input: Input::Null,
+            input_data: Vec::new(),
+            keyring: None,
             output: Output::Log,
             error: Output::Inherit,
             tty: "/dev/console".into(),
@@ -226,6 +232,26 @@ pub enum Input {
     Terminal(Seize),
     /// `file:`: this file.
     File(PathBuf),
+    /// `data`: what StandardInputText and StandardInputData say.
+    Data,
+    /// `fd:`: the descriptor of this name among those that the service is passed.
+    Named(String),
+}
+
+/// `KeyringMode`: which ring the kernel's keys of a process hang on, session-keyring(7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyringMode {
+    /// The manager's.
+    Inherit,
+    /// One of its own.
+    Private,
+    /// One of its own, in which the keys of its user are found too.
+    Shared,
+}
+
+impl Words for KeyringMode {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("inherit", Self::Inherit), ("private", Self::Private), ("shared", Self::Shared)];
 }
 
 /// What becomes of a terminal that is another session's already.
@@ -256,6 +282,8 @@ pub enum Output {
     Append(PathBuf),
     /// `truncate:`: this file, emptied at each start.
     Truncate(PathBuf),
+    /// `fd:`: the descriptor of this name among those that the service is passed.
+    Named(String),
 }
 
 /// `RuntimeDirectoryPreserve`: whether the folders outlive the run.

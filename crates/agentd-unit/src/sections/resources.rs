@@ -1,6 +1,9 @@
 //! What a service's cgroup is given, systemd.resource-control(5), besides the bounds of
 //! [`ServiceSection`](super::ServiceSection).
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use super::MemoryLimit;
 use crate::words::Words;
 
@@ -15,16 +18,50 @@ pub struct Resources {
     pub memory_high: Option<MemoryLimit>,
     /// `MemorySwapMax`.
     pub memory_swap_max: Option<MemoryLimit>,
+    /// `MemoryZSwapMax`: how much of what is swapped out may stay in memory, packed.
+    pub memory_zswap_max: Option<MemoryLimit>,
+    /// `CPUQuotaPeriodSec`: the span over which CPUQuota counts.
+    pub cpu_period: Option<Duration>,
     /// `CPUWeight`: 1 to 10 000.
     pub cpu_weight: Option<u64>,
     /// `IOWeight`: 1 to 10 000.
     pub io_weight: Option<u64>,
+    /// `IODeviceWeight` and the bounds for single disks, in the order of the file.
+    pub io_devices: Vec<IoDevice>,
     /// `AllowedCPUs`: numbers, sorted; empty: all.
     pub allowed_cpus: Vec<u32>,
+    /// `AllowedMemoryNodes`: numbers, sorted; empty: all.
+    pub allowed_nodes: Vec<u32>,
     /// `OOMPolicy`: default stop.
     pub oom_policy: OomPolicy,
     /// `Delegate`: the cgroup belongs to the service's user, to make others in.
     pub delegate: bool,
+}
+
+/// What a service is given of one disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IoDevice {
+    /// Which key says it.
+    pub what: IoBound,
+    /// A device, or a path in a file system that lies on it.
+    pub path: PathBuf,
+    /// Bytes or operations a second, or the weight; `u64::MAX` is no bound.
+    pub value: u64,
+}
+
+/// What is bounded or weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IoBound {
+    /// `IODeviceWeight`: 1 to 10 000.
+    Weight,
+    /// `IOReadBandwidthMax`: bytes a second.
+    ReadBytes,
+    /// `IOWriteBandwidthMax`: bytes a second.
+    WriteBytes,
+    /// `IOReadIOPSMax`: operations a second.
+    ReadOperations,
+    /// `IOWriteIOPSMax`: operations a second.
+    WriteOperations,
 }
 
 /// `OOMPolicy`: what it means that the kernel killed a process for memory.

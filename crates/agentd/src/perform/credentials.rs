@@ -27,6 +27,9 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Where secrets without a path are looked for, in this order.
 const STORES: [&str; 3] = ["/etc/credstore", "/run/credstore", "/usr/lib/credstore"];
 
+/// Where ImportCredential looks besides, and first: what the machine was started with.
+const MACHINE: &str = "/run/credentials/@system";
+
 /// Where the secrets of a unit are, whether it has any or not.
 #[must_use]
 pub fn folder(runtime: &Path, unit: &UnitName) -> PathBuf {
@@ -76,12 +79,9 @@ pub fn make(
 
 /// Each secret by its name: what is loaded counts, else what the unit file says. What is in a store is the machine's
 /// own and no part of the unit, so nobody has signed it.
-fn collect<'a>(
-    credentials: &'a [Credential],
-    admit: Admit<'_>,
-) -> Result<Vec<(&'a str, Vec<u8>)>, SpawnFailure> {
+fn collect(credentials: &[Credential], admit: Admit<'_>) -> Result<Vec<(String, Vec<u8>)>, SpawnFailure> {
     let failed = |text: String| step(EXIT_CREDENTIALS, text);
-    let mut found: Vec<(&str, Vec<u8>)> = Vec::new();
+    let mut found: Vec<(String, Vec<u8>)> = Vec::new();
     let mut left = MAX_BYTES;
     for credential in credentials {
         let id = credential.id.as_str();
@@ -102,6 +102,23 @@ fn collect<'a>(
                     secret
                 }
             },
+            CredentialSource::Import(pattern) => {
+                let known = |id: &str| credentials.iter().any(|c| c.id == id && !is_import(c) && !is_text(c));
+                let mut imported = import(pattern);
+                imported.retain(|(name, _)| !known(name) && found.iter().all(|(id, _)| id != name));
+                for (name, path) in imported {
+                    let secret = read(&path).map_err(|e| {
+                        failed(format!("ImportCredential={pattern}: {} cannot be read: {e}", path.display()))
+                    })?;
+                    left = left.checked_sub(secret.len() as u64).ok_or_else(|| {
+                        failed(format!(
+                            "ImportCredential={pattern}: the secrets are longer than a mebibyte together"
+                        ))
+                    })?;
+                    found.push((name, secret));
+                }
+                continue;
+            }
             CredentialSource::Store(name) => match stored(name) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && has_text => continue,
                 result => {
@@ -112,13 +129,42 @@ fn collect<'a>(
         left = left.checked_sub(secret.len() as u64).ok_or_else(|| {
             failed(format!("LoadCredential={id}: the secrets are longer than a mebibyte together"))
         })?;
-        match found.iter_mut().find(|(known, _)| *known == id) {
+        match found.iter_mut().find(|(known, _)| known == id) {
             Some(_) if matches!(credential.source, CredentialSource::Text(_)) => {}
             Some((_, known)) => *known = secret,
-            None => found.push((id, secret)),
+            None => found.push((id.to_owned(), secret)),
         }
     }
     Ok(found)
+}
+
+fn is_import(credential: &Credential) -> bool {
+    matches!(credential.source, CredentialSource::Import(_))
+}
+
+fn is_text(credential: &Credential) -> bool {
+    matches!(credential.source, CredentialSource::Text(_))
+}
+
+/// The files of the machine's stores that a pattern fits, by name; of two of one name the first.
+fn import(pattern: &str) -> Vec<(String, PathBuf)> {
+    let fits = |name: &str| match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == pattern,
+    };
+    let mut found: Vec<(String, PathBuf)> = Vec::new();
+    for store in [MACHINE].iter().chain(&STORES) {
+        let Ok(entries) = fs::read_dir(store) else { continue };
+        for entry in entries.flatten() {
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let is_file = entry.path().is_file();
+            if is_file && fits(&name) && found.iter().all(|(known, _)| *known != name) {
+                found.push((name, entry.path()));
+            }
+        }
+    }
+    found.sort();
+    found
 }
 
 fn stored(name: &str) -> io::Result<Vec<u8>> {

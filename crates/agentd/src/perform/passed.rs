@@ -4,7 +4,7 @@
 //! else is passed (a module) comes behind these.
 
 use std::collections::BTreeMap;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use agentd_engine::{Spawn, SpawnFailure};
 use agentd_unit::ExecKind;
@@ -46,6 +46,13 @@ impl Passed {
         self.fds.push(copy.map_err(|e| resources(format!("the descriptor '{name}' cannot be passed: {e}")))?);
         self.names.push(name.to_owned());
         Ok(())
+    }
+
+    /// The first one of this name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<BorrowedFd<'_>> {
+        let place = self.names.iter().position(|known| known == name)?;
+        self.fds.get(place).map(AsFd::as_fd)
     }
 
     /// Tells the process of them; whether there is something to tell, and `LISTEN_PID` with it.

@@ -71,7 +71,7 @@ fn execute(world: &mut World, spawn: &Spawn) -> Result<u32, SpawnFailure> {
     let mut plan = SpawnPlan::new(program, argv);
     plan.envp = variables(&prepared.env)?;
     plan.pid_variables = prepared.pid_variables.clone();
-    process::describe(&mut plan, world, service)?;
+    process::describe(&mut plan, world, &spawn.unit.name, service)?;
     plan.stdio = prepared.streams.stdio(run.output.as_ref().map(AsFd::as_fd));
     plan.terminal = prepared.streams.terminal;
     plan.fds = prepared.fds.iter().map(AsFd::as_fd).collect::<Vec<BorrowedFd<'_>>>();
@@ -122,7 +122,8 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
     let owner = identity::identity(world, service, user.as_ref())?;
     let made = folders::make(world, service, owner.as_ref())?;
     keep_credentials(world, spawn, service, owner.as_ref())?;
-    let streams = Streams::open(&service.execution)?;
+    let passed = Passed::collect(world, spawn)?;
+    let streams = Streams::open(&service.execution, spawn.kind == ExecKind::Start, &passed)?;
     let elevated = command.full_privileges || command.no_setuid;
     let (user, identity) = if elevated { (None, None) } else { (user, owner) };
     let home = home(world, service, user.as_ref());
@@ -140,7 +141,6 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
         None => (admit(world, unit, &path, root, &spawn.run.to_string())?, None),
     };
     let mut env = env;
-    let passed = Passed::collect(world, spawn)?;
     let unset = &service.execution.unset_environment;
     let variables =
         [("LISTEN_PID", passed.describe(&mut env)), ("WATCHDOG_PID", spawn.environment.watchdog.is_some())];

@@ -1,11 +1,14 @@
 //! What the kernel is told of a process, from the unit's words to a plan.
 
 use agentd_engine::SpawnFailure;
-use agentd_linux::rlimit::{Resource, Rlimit};
-use agentd_linux::spawn::{Policy, Scheduling, SpawnPlan};
-use agentd_unit::sections::{CpuPolicy, Execution, IoClass, LimitedResource, ServiceSection};
+use agentd_linux::rlimit::{self, Resource, Rlimit};
+use agentd_linux::spawn::{Keyring, Policy, Scheduling, SpawnPlan};
+use agentd_unit::sections::{CpuPolicy, Execution, IoClass, KeyringMode, LimitedResource, ServiceSection};
 
 use super::plan::c_path;
+use agentd_unit::UnitName;
+
+use crate::config::Mode;
 use crate::world::World;
 
 /// The rank at the disks of a class that names none, ioprio_set(2).
@@ -21,6 +24,7 @@ const IO_CLASS_UNIT: i32 = 1 << 13;
 pub fn describe(
     plan: &mut SpawnPlan<'_>,
     world: &World,
+    unit: &UnitName,
     service: &ServiceSection,
 ) -> Result<(), SpawnFailure> {
     let how = &service.execution;
@@ -31,9 +35,45 @@ pub fn describe(
     plan.affinity.clone_from(&how.cpu_affinity);
     plan.io_priority = io_priority(how);
     plan.ignore_sigpipe = how.ignore_sigpipe;
+    plan.keyring = keyring(how, world.config.mode);
     plan.root_directory = how.root_directory.as_deref().map(c_path).transpose()?;
     plan.rlimits = rlimits(&world.rlimits, how);
+    if !world.spawner.may_raise() {
+        lower(plan, unit);
+    }
     Ok(())
+}
+
+/// What a manager without CAP_SYS_RESOURCE, as in most containers, may not give: its processes get the nearest that it may,
+/// as systemd has it, and it says so.
+fn lower(plan: &mut SpawnPlan<'_>, unit: &UnitName) {
+    for limit in &mut plan.rlimits {
+        let Ok(own) = rlimit::get(limit.resource) else { continue };
+        // infinity is the most that there may be, in any case.
+        if limit.hard > own.hard && limit.hard != rlimit::INFINITY {
+            let asked = *limit;
+            (limit.soft, limit.hard) = (limit.soft.min(own.hard), own.hard);
+            tracing::warn!(unit = %unit, "{asked} is more than this manager may give without CAP_SYS_RESOURCE; {limit} holds");
+        }
+    }
+    let own = std::fs::read_to_string("/proc/self/oom_score_adj").ok();
+    let own = own.and_then(|text| text.trim().parse::<i32>().ok());
+    if let (Some(asked), Some(own)) = (plan.oom_score_adjust, own)
+        && asked < own
+    {
+        plan.oom_score_adjust = None;
+        tracing::warn!(unit = %unit, "OOMScoreAdjust={asked} is less than this manager may give without CAP_SYS_RESOURCE; {own} holds");
+    }
+}
+
+/// A user's services have the keys of the user's session, as in systemd.
+fn keyring(how: &Execution, mode: Mode) -> Option<Keyring> {
+    let usual = if mode == Mode::User { KeyringMode::Inherit } else { KeyringMode::Private };
+    match how.keyring.unwrap_or(usual) {
+        KeyringMode::Inherit => None,
+        KeyringMode::Private => Some(Keyring::Empty),
+        KeyringMode::Shared => Some(Keyring::Linked),
+    }
 }
 
 fn scheduling(how: &Execution) -> Option<Scheduling> {

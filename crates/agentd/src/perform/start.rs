@@ -6,11 +6,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use agentd_engine::{InvocationId, Spawn, SpawnFailure};
-use agentd_linux::cgroup::{INFINITY, Leaf, Limits};
+use agentd_linux::cgroup::{CgroupRoot, Controller, INFINITY, Leaf, Limits};
 use agentd_linux::pipe::output_pipe;
 use agentd_unit::sections::{MemoryLimit, OomPolicy, ServiceSection, TasksLimit};
 use agentd_unit::{Unit, UnitName};
 
+use super::disks;
 use super::plan::{chain, resources};
 use super::runs::{Processes, Run};
 use super::{identity, streams, temporary};
@@ -37,7 +38,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
     let service =
         &unit.as_service().ok_or_else(|| resources(format!("{} is no service", unit.name)))?.service;
     let token = world.state.next_fencing_token().map_err(|e| resources(chain(&e)))?;
-    let cgroup = cgroup(world, &unit.name, service)?;
+    let cgroup = cgroup(world, unit, service)?;
     let dynamic_uid = identity::dynamic(world, unit)?;
     if let (Some(leaf), true) = (&cgroup, service.resources.delegate) {
         let user = identity::account(world, &unit.name, service, dynamic_uid)?;
@@ -138,22 +139,36 @@ fn slice<'s>(world: &World, service: &'s ServiceSection) -> &'s str {
 /// The cgroup of the unit with its limits; none where there are no cgroups.
 fn cgroup(
     world: &mut World,
-    unit: &UnitName,
+    definition: &Unit,
     service: &ServiceSection,
 ) -> Result<Option<Leaf>, SpawnFailure> {
-    let limits = limits(world, service);
+    let unit = &definition.name;
+    let limits = limits(world, unit, service);
     let slice = slice(world, service).to_owned();
+    let enforceable = world.cgroups.as_ref().map(CgroupRoot::enforceable).unwrap_or_default();
+    tell_missing(definition, &limits.missing(enforceable))?;
     let Some(cgroups) = &mut world.cgroups else { return Ok(None) };
     // One that is still being removed must not be removed under the new run.
     world.watches.keep(unit);
     let leaf = cgroups.leaf(&slice, unit.as_str()).map_err(|e| resources(chain(&e)))?;
-    let missing = limits.missing(cgroups.enforceable());
-    if !missing.is_empty() {
-        let names: Vec<&str> = missing.iter().map(|controller| controller.name()).collect();
-        tracing::warn!(unit = %unit, "limits are not enforced here: no controller {}", names.join(", "));
-    }
     leaf.limit(&limits, cgroups.enforceable()).map_err(|e| resources(chain(&e)))?;
     Ok(Some(leaf))
+}
+
+/// Says which controllers its limits lack. A unit that requires its limits does not start.
+fn tell_missing(unit: &Unit, missing: &[Controller]) -> Result<(), SpawnFailure> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = missing.iter().map(|controller| controller.name()).collect();
+    let names = names.join(", ");
+    let agent = unit.as_service().and_then(|body| body.agent.as_ref());
+    if agent.is_some_and(|agent| agent.life.require_limits) {
+        let why = format!("RequireLimits: limits cannot be enforced here: no controller {names}");
+        return Err(resources(why));
+    }
+    tracing::warn!(unit = %unit.name, "limits are not enforced here: no controller {names}");
+    Ok(())
 }
 
 /// Gives the cgroup of a live run the limits of a newer definition, and the kernel's defaults for what that does not set.
@@ -165,11 +180,11 @@ pub fn limit(world: &World, run: InvocationId, unit: &Unit) -> Result<(), SpawnF
     let (Some(leaf), Some(cgroups), Some(body)) = (leaf, &world.cgroups, unit.as_service()) else {
         return Ok(());
     };
-    let limits = limits(world, &body.service).or_defaults();
+    let limits = limits(world, &unit.name, &body.service).or_defaults();
     leaf.limit(&limits, cgroups.enforceable()).map_err(|e| resources(chain(&e)))
 }
 
-fn limits(world: &World, service: &ServiceSection) -> Limits {
+fn limits(world: &World, unit: &UnitName, service: &ServiceSection) -> Limits {
     let more = &service.resources;
     let memory = |limit: Option<MemoryLimit>| {
         limit.map(|limit| match limit {
@@ -178,13 +193,17 @@ fn limits(world: &World, service: &ServiceSection) -> Limits {
             MemoryLimit::Infinity => INFINITY,
         })
     };
-    let numbers: Vec<String> = more.allowed_cpus.iter().map(ToString::to_string).collect();
+    let list = |numbers: &[u32]| {
+        let words: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+        (!words.is_empty()).then(|| words.join(","))
+    };
     Limits {
         memory_min: memory(more.memory_min),
         memory_low: memory(more.memory_low),
         memory_high: memory(more.memory_high),
         memory_max: memory(service.memory_max),
         memory_swap_max: memory(more.memory_swap_max),
+        memory_zswap_max: memory(more.memory_zswap_max),
         oom_group: more.oom_policy == OomPolicy::Kill,
         tasks_max: service.tasks_max.map(|limit| match limit {
             TasksLimit::Count(count) => count,
@@ -192,9 +211,13 @@ fn limits(world: &World, service: &ServiceSection) -> Limits {
             TasksLimit::Infinity => INFINITY,
         }),
         cpu_quota: service.cpu_quota,
+        cpu_period: more.cpu_period.map(|span| u64::try_from(span.as_micros()).unwrap_or(u64::MAX)),
         cpu_weight: more.cpu_weight,
         io_weight: more.io_weight,
-        allowed_cpus: (!numbers.is_empty()).then(|| numbers.join(",")),
+        io_weights: disks::weights(unit, more),
+        io_bounds: disks::bounds(unit, more),
+        allowed_cpus: list(&more.allowed_cpus),
+        allowed_nodes: list(&more.allowed_nodes),
     }
 }
 

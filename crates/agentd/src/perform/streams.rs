@@ -1,4 +1,7 @@
-//! The standard descriptors of a command: `StandardInput`, `StandardOutput`, `StandardError`, `TTYPath`.
+//! The standard descriptors of a command: `StandardInput`, `StandardOutput`, `StandardError`, `TTYPath`,
+//! `StandardInputText`, `StandardInputData`.
+//!
+//! What is named by `fd:` is for the main process, which is passed it; other commands have nothing to read and the log.
 //!
 //! Files are opened in the manager, without waiting for anybody: a FIFO without a reader is an error and no pause.
 
@@ -10,10 +13,12 @@ use std::path::Path;
 
 use agentd_engine::SpawnFailure;
 use agentd_linux::descriptor::set_blocking;
+use agentd_linux::memfd;
 use agentd_linux::open::{NOCTTY, NONBLOCK};
 use agentd_linux::spawn::{Stdio, Terminal};
 use agentd_unit::sections::{Execution, Input, Output, Seize};
 
+use super::passed::Passed;
 use super::plan::step;
 
 const EXIT_STDIN: u8 = 208;
@@ -43,10 +48,16 @@ impl Streams {
     /// Opens what the keys name.
     ///
     /// # Errors
-    /// What cannot be opened, under the descriptor's exit status.
-    pub fn open(how: &Execution) -> Result<Self, SpawnFailure> {
+    /// What cannot be opened, or is not passed, under the descriptor's exit status.
+    pub fn open(how: &Execution, is_main: bool, passed: &Passed) -> Result<Self, SpawnFailure> {
+        let named = |key, exit_status, name: &str| match is_main {
+            true => passed_stream(key, exit_status, name, passed).map(Some),
+            false => Ok(None),
+        };
         let (input, terminal) = match &how.input {
-            Input::Null => (Stream::Null, None),
+            Input::Null if how.input_data.is_empty() => (Stream::Null, None),
+            Input::Null | Input::Data => (data(&how.input_data)?, None),
+            Input::Named(name) => (named("StandardInput", EXIT_STDIN, name)?.unwrap_or(Stream::Null), None),
             Input::Terminal(Seize::Ask) => (tty("StandardInput", EXIT_STDIN, how)?, Some(Terminal::Ask)),
             Input::Terminal(Seize::Force) => (tty("StandardInput", EXIT_STDIN, how)?, Some(Terminal::Force)),
             Input::File(path) => {
@@ -56,12 +67,14 @@ impl Streams {
         };
         let output = match &how.output {
             Output::Inherit => Stream::Same(0),
+            Output::Named(name) => named("StandardOutput", EXIT_STDOUT, name)?.unwrap_or(Stream::Log),
             other => leading("StandardOutput", EXIT_STDOUT, other, how)?,
         };
         let error = match &how.error {
             Output::Inherit => Stream::Same(1),
             // Two descriptors of one file would write over each other.
             same if *same == how.output => Stream::Same(1),
+            Output::Named(name) => named("StandardError", EXIT_STDERR, name)?.unwrap_or(Stream::Log),
             other => leading("StandardError", EXIT_STDERR, other, how)?,
         };
         Ok(Self { streams: [input, output, error], terminal })
@@ -87,7 +100,31 @@ impl Streams {
 /// Whether any of the descriptors leads to the log.
 #[must_use]
 pub fn uses_log(how: &Execution) -> bool {
-    how.output == Output::Log || how.error == Output::Log
+    let may = |output: &Output| matches!(output, Output::Log | Output::Named(_));
+    may(&how.output) || may(&how.error)
+}
+
+/// What StandardInputText and StandardInputData say, as a file that nobody can change.
+fn data(bytes: &[u8]) -> Result<Stream, SpawnFailure> {
+    let file = memfd::sealed(c"stdin", bytes).map(Stream::File);
+    file.map_err(|error| step(EXIT_STDIN, format!("StandardInput: the text cannot be kept: {error}")))
+}
+
+/// A copy of a descriptor that the process is passed.
+fn passed_stream(
+    key: &'static str,
+    exit_status: u8,
+    name: &str,
+    passed: &Passed,
+) -> Result<Stream, SpawnFailure> {
+    let Some(fd) = passed.named(name) else {
+        let why = format!(
+            "{key}=fd:{name}: the service is passed no descriptor of that name; it is to be stored with FDNAME={name} first"
+        );
+        return Err(step(exit_status, why));
+    };
+    let copy = fd.try_clone_to_owned().map(Stream::File);
+    copy.map_err(|error| step(exit_status, format!("{key}=fd:{name}: cannot be passed: {error}")))
 }
 
 fn leading(
@@ -100,7 +137,7 @@ fn leading(
     options.write(true).mode(0o644);
     match output {
         Output::Inherit | Output::Null => Ok(Stream::Null),
-        Output::Log => Ok(Stream::Log),
+        Output::Log | Output::Named(_) => Ok(Stream::Log),
         Output::Terminal => tty(key, exit_status, how),
         Output::KernelLog => opened(key, exit_status, Path::new("/dev/kmsg"), &mut options),
         Output::File(path) => opened(key, exit_status, path, options.create(true).truncate(false)),

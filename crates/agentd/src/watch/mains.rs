@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use agentd_engine::{ClaimedMain, EffectId, Event, ExitStatus, InvocationId, MainProcess, MainSource};
 use agentd_linux::epoll::Epoll;
-use agentd_linux::pid_file::{self, PidFileWatch};
+use agentd_linux::pid_file::{self, Named, PidFileWatch};
 use agentd_linux::pidfd::PidFd;
 use agentd_linux::tree;
 use agentd_unit::Unit;
@@ -41,6 +41,8 @@ pub struct Mains {
     foreign: HashMap<u64, (InvocationId, EffectId, u32)>,
     /// The main process of a run that is none of its unit's processes, as root has said.
     guests: HashMap<InvocationId, u32>,
+    /// Whose the PID file of a run was.
+    writers: HashMap<InvocationId, u32>,
     /// Main processes that had ended before they could be taken over.
     gone: Vec<(InvocationId, EffectId)>,
     next: u64,
@@ -54,8 +56,9 @@ impl Mains {
     pub fn new() -> io::Result<Self> {
         let (ready, files) = (Epoll::new()?, PidFileWatch::new()?);
         ready.add(&files, FILES)?;
-        let (waits, foreign, guests) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Ok(Self { ready, files, waits, foreign, guests, gone: Vec::new(), next: FILES })
+        let (waits, foreign) = (HashMap::new(), HashMap::new());
+        let (guests, writers) = (HashMap::new(), HashMap::new());
+        Ok(Self { ready, files, waits, foreign, guests, writers, gone: Vec::new(), next: FILES })
     }
 
     /// The descriptor that becomes readable when one of them has something to say.
@@ -131,10 +134,13 @@ pub fn find(
             // Watched first: what is written from here on is told.
             let watched = world.mains.await_file(run, path);
             watched.map_err(|error| format!("{} cannot be watched: {error}", path.display()))?;
-            let named =
-                pid_file::read(path, &owners(world, &unit, dynamic)).map_err(|error| error.to_string());
-            let main = named.and_then(|pid| adopt(world, id, run, pid));
-            let main = main.map_err(|why| format!("PIDFile {}: {why}", path.display()))?;
+            let owners = owners(world, &unit, dynamic);
+            // Daemons of Debian's write it once they are the user that they stay.
+            let may_say = |named: Named| owners.contains(&named.owner) || runs_as(named.pid, named.owner);
+            let named = pid_file::read(path, may_say).map_err(|error| error.to_string());
+            let main = named.and_then(|named| Ok((adopt(world, id, run, named.pid)?, named.owner)));
+            let (main, owner) = main.map_err(|why| format!("PIDFile {}: {why}", path.display()))?;
+            world.mains.writers.insert(run, owner);
             world.mains.forget_file(run);
             Ok(main)
         }
@@ -146,6 +152,13 @@ pub fn find(
             main
         }
     }
+}
+
+/// Whether a process is one of this user, proc_pid_status(5): of the four numbers the second is what counts.
+fn runs_as(pid: u32, uid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let of = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    of.and_then(|of| of.split_whitespace().nth(1)?.parse().ok()) == Some(uid)
 }
 
 /// Who may have written the PID file of a unit: root, the manager, the unit's user.
@@ -248,10 +261,13 @@ fn belongs(world: &World, run: InvocationId, pid: u32, parent: u32) -> bool {
 pub fn forget(world: &mut World, id: InvocationId, run: &Run) {
     world.mains.forget_file(id);
     world.mains.guests.remove(&id);
+    let writer = world.mains.writers.remove(&id);
     world.mains.foreign.retain(|_, (run, _, _)| *run != id);
     let unit = &run.unit;
     let Some(path) = unit.as_service().and_then(|body| body.service.life.pid_file.as_deref()) else { return };
-    if let Err(error) = pid_file::remove(path, &owners(world, unit, run.dynamic_uid)) {
+    let mut owners = owners(world, unit, run.dynamic_uid);
+    owners.extend(writer);
+    if let Err(error) = pid_file::remove(path, &owners) {
         tracing::warn!(unit = %unit.name, %error, "PIDFile {} is left over", path.display());
     }
 }

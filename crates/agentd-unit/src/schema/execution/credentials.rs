@@ -15,10 +15,23 @@ pub(super) const SETTINGS: &[Setting] = &[
         Slot::Own("list of name:path", |value, d, cx| {
             let mut loaded = Vec::new();
             list(&mut loaded, value, cx, "a list of name:path", load);
-            d.service.credentials.retain(|c| !resets(value) || matches!(c.source, CredentialSource::Text(_)));
+            let is_loaded =
+                |c: &Credential| matches!(c.source, CredentialSource::File(_) | CredentialSource::Store(_));
+            d.service.credentials.retain(|c| !resets(value) || !is_loaded(c));
             d.service.credentials.extend(loaded);
         }),
         "Secrets from files, which only its user can read, below $CREDENTIALS_DIRECTORY (%d); gone with the run.",
+    ),
+    Setting::new(
+        "ImportCredential",
+        Slot::Own("list of names, or of beginnings with a *", |value, d, cx| {
+            let mut imported = Vec::new();
+            list(&mut imported, value, cx, "a list of names", import);
+            let is_import = |c: &Credential| matches!(c.source, CredentialSource::Import(_));
+            d.service.credentials.retain(|c| !resets(value) || !is_import(c));
+            d.service.credentials.extend(imported);
+        }),
+        "All secrets of these names that the machine has, where LoadCredential names none of that name.",
     ),
     Setting::new(
         "SetCredential",
@@ -47,6 +60,17 @@ fn load(text: &str) -> Result<Credential, Refused> {
         CredentialSource::Store(if source.is_empty() { id.clone() } else { self::id(source)? })
     };
     Ok(Credential { id, source })
+}
+
+/// A name, or the beginning of some: systemd.exec(5) has a `*` at the end alone.
+fn import(text: &str) -> Result<Credential, Refused> {
+    let name = text.strip_suffix('*').unwrap_or(text);
+    let is_all = name.is_empty() && text == "*";
+    if name.contains(['*', '?', '[']) {
+        return Err(Refused::of(text, "has a pattern within the name", "write NAME or NAME*"));
+    }
+    let id = if is_all { String::new() } else { id(name)? };
+    Ok(Credential { id, source: CredentialSource::Import(text.to_owned()) })
 }
 
 /// No refusal here quotes the text.

@@ -4,7 +4,7 @@ use super::super::slot::names;
 use super::super::{Setting, Slot};
 use super::{list, octal, processors, scalar};
 use crate::schema::apply::{resets, set};
-use crate::sections::{CpuPolicy, IoClass};
+use crate::sections::{CpuPolicy, IoClass, KeyringMode};
 use crate::values::{numbers, principal};
 use crate::words::Words;
 
@@ -73,6 +73,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         "DynamicUser",
         Slot::Bool(|d| &mut d.service.execution.dynamic_user),
         "A user of its own while it runs, with the walls that it needs; default no.",
+    ),
+    Setting::new(
+        "KeyringMode",
+        Slot::Choice(names::<KeyringMode>, |d, word| put_some(&mut d.service.execution.keyring, word)),
+        "The ring of its keys in the kernel: the manager's, one of its own, or one of its own with its user's keys; \
+         default private, and inherit in a user manager.",
     ),
     Setting::new(
         "SupplementaryGroups",

@@ -4,9 +4,12 @@ use super::super::slot::{names, put};
 use super::super::{Setting, Slot};
 use super::{processors, scalar};
 use crate::assignment::Raw;
+use crate::assignment::Value;
+use crate::draft::Draft;
 use crate::schema::apply::set;
-use crate::sections::{MemoryLimit, OomPolicy};
-use crate::values::{Refused, boolean, limit, numbers};
+use crate::schema::apply::{ApplyContext, resets};
+use crate::sections::{IoBound, IoDevice, MemoryLimit, OomPolicy};
+use crate::values::{Refused, boolean, limit, numbers, path};
 
 /// The keys.
 pub(super) const SETTINGS: &[Setting] = &[
@@ -39,6 +42,22 @@ pub(super) const SETTINGS: &[Setting] = &[
         }),
         "How much of its memory may be swapped out; default all.",
     ),
+    Setting::new(
+        "MemoryZSwapMax",
+        Slot::Own(SIZE, |v, d, cx| {
+            let bound = scalar(v, cx, "a size", or_zero);
+            set(&mut d.service.resources.memory_zswap_max, bound.map(Some));
+        }),
+        "How much of what is swapped out may stay in memory, packed; default all.",
+    ),
+    Setting::limit(
+        "CPUQuotaPeriodSec",
+        Slot::Own("span of time", |v, d, cx| {
+            let period = scalar(v, cx, "a span of time", crate::values::span::parse);
+            set(&mut d.service.resources.cpu_period, period);
+        }),
+        "The span over which CPUQuota counts, from 1 ms to 1 s; default 100 ms.",
+    ),
     Setting::limit(
         "CPUWeight",
         Slot::Own(WEIGHT, |v, d, cx| {
@@ -54,6 +73,38 @@ pub(super) const SETTINGS: &[Setting] = &[
             set(&mut d.service.resources.io_weight, weight.map(Some));
         }),
         "Its share of the disks beside others; default 100.",
+    ),
+    Setting::new(
+        "IODeviceWeight",
+        Slot::Own(DEVICE_WEIGHT, |v, d, cx| io(IoBound::Weight, v, d, cx)),
+        "The same for single disks.",
+    ),
+    Setting::new(
+        "IOReadBandwidthMax",
+        Slot::Own(DEVICE_BYTES, |v, d, cx| io(IoBound::ReadBytes, v, d, cx)),
+        "How many bytes a second it may read of a disk; K, M, G count by 1000.",
+    ),
+    Setting::new(
+        "IOWriteBandwidthMax",
+        Slot::Own(DEVICE_BYTES, |v, d, cx| io(IoBound::WriteBytes, v, d, cx)),
+        "How many bytes a second it may write to a disk.",
+    ),
+    Setting::new(
+        "IOReadIOPSMax",
+        Slot::Own(DEVICE_BYTES, |v, d, cx| io(IoBound::ReadOperations, v, d, cx)),
+        "How many times a second it may read of a disk.",
+    ),
+    Setting::new(
+        "IOWriteIOPSMax",
+        Slot::Own(DEVICE_BYTES, |v, d, cx| io(IoBound::WriteOperations, v, d, cx)),
+        "How many times a second it may write to a disk.",
+    ),
+    Setting::limit(
+        "AllowedMemoryNodes",
+        Slot::Own("numbers and ranges of memory nodes", |value, d, cx| {
+            processors(&mut d.service.resources.allowed_nodes, value, cx);
+        }),
+        "The memory nodes that all of its processes may use; default all.",
     ),
     Setting::limit(
         "AllowedCPUs",
@@ -83,6 +134,49 @@ pub(super) const SETTINGS: &[Setting] = &[
 
 const SIZE: &str = "size, percentage or \"infinity\"";
 const WEIGHT: &str = "number from 1 to 10000";
+const DEVICE_WEIGHT: &str = "list of \"PATH WEIGHT\"";
+const DEVICE_BYTES: &str = "list of \"PATH NUMBER\"";
+
+/// Adds what is said of disks; nothing takes back what this key has said.
+fn io(what: IoBound, value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+    let mut found = Vec::new();
+    let parts = if let Raw::List(list) = &value.raw { list.as_slice() } else { std::slice::from_ref(value) };
+    if resets(value) {
+        draft.service.resources.io_devices.retain(|known| known.what != what);
+        return;
+    }
+    for part in parts {
+        let Some(text) = cx.text(part, "a path and a number") else { continue };
+        found.extend(cx.take(&part.span, io_device(what, &text)));
+    }
+    draft.service.resources.io_devices.extend(found);
+}
+
+fn io_device(what: IoBound, text: &str) -> Result<IoDevice, Refused> {
+    let wrong = || Refused::of(text, "is no path and number", "write for example \"/dev/sda 10M\"");
+    let (path, number) = text.trim().rsplit_once([' ', '\t']).ok_or_else(wrong)?;
+    let path = path::absolute(path.trim_end())?;
+    let value = match what {
+        IoBound::Weight => weight(number)?,
+        _ if number == "infinity" => u64::MAX,
+        _ => thousands(number).filter(|value| *value > 0).ok_or_else(wrong)?,
+    };
+    Ok(IoDevice { what, path, value })
+}
+
+/// A number with K, M, G or T, which count by 1000 here, systemd.resource-control(5).
+fn thousands(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(['K', 'M', 'G', 'T']);
+    let power = match &text[digits.len()..] {
+        "" => 0,
+        "K" => 1,
+        "M" => 2,
+        "G" => 3,
+        "T" => 4,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1000_u64.pow(power))
+}
 
 /// As for a bound, and nothing at all.
 fn or_zero(text: &str) -> Result<MemoryLimit, Refused> {

@@ -2,23 +2,37 @@
 
 use super::super::{Setting, Slot};
 use super::scalar;
-use crate::schema::apply::set;
+use crate::assignment::{Raw, Value};
+use crate::draft::Draft;
+use crate::schema::apply::{ApplyContext, resets, set};
 use crate::values::{Refused, numbers, path, stream};
 
 /// The keys.
 pub(super) const SETTINGS: &[Setting] = &[
     Setting::new(
         "StandardInput",
-        Slot::Own("null, tty, tty-force, tty-fail or file:/path", |value, d, cx| {
+        Slot::Own("null, data, tty, tty-force, tty-fail, file:/path or fd:NAME", |value, d, cx| {
             let input = scalar(value, cx, "a word", stream::input);
             set(&mut d.service.execution.input, input);
         }),
-        "What descriptor 0 is; default null.",
+        "What descriptor 0 is; default null, and data where StandardInputText or StandardInputData say something.",
+    ),
+    Setting::new(
+        "StandardInputText",
+        Slot::Own("lines of text", |value, d, cx| {
+            input(value, d, cx, |text| Ok([text.as_bytes(), b"\n"].concat()));
+        }),
+        "What descriptor 0 reads, each line with its end, with data.",
+    ),
+    Setting::new(
+        "StandardInputData",
+        Slot::Own("Base64", |value, d, cx| input(value, d, cx, stream::base64)),
+        "The same as bytes.",
     ),
     Setting::new(
         "StandardOutput",
         Slot::Own(OUTPUT, |value, d, cx| {
-            let output = scalar(value, cx, "a word", stream::output);
+            let output = scalar(value, cx, "a word", |text| stream::output(text, "stdout"));
             set(&mut d.service.execution.output, output);
         }),
         "What descriptor 1 is; default journal, which is the embedded log where there is no journal.",
@@ -26,7 +40,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::new(
         "StandardError",
         Slot::Own(OUTPUT, |value, d, cx| {
-            let output = scalar(value, cx, "a word", stream::output);
+            let output = scalar(value, cx, "a word", |text| stream::output(text, "stderr"));
             set(&mut d.service.execution.error, output);
         }),
         "What descriptor 2 is; default inherit, the same as descriptor 1.",
@@ -57,7 +71,27 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
 ];
 
-const OUTPUT: &str = "inherit, null, tty, journal, kmsg, file:/path, append:/path or truncate:/path";
+const OUTPUT: &str = "inherit, null, tty, journal, kmsg, file:/path, append:/path, truncate:/path or fd:NAME";
+
+/// Adds to what descriptor 0 reads; nothing takes all of it back.
+fn input(
+    value: &Value<'_>,
+    draft: &mut Draft,
+    cx: &mut ApplyContext<'_>,
+    bytes: impl Fn(&str) -> Result<Vec<u8>, Refused>,
+) {
+    if resets(value) {
+        draft.service.execution.input_data.clear();
+        return;
+    }
+    let parts = if let Raw::List(list) = &value.raw { list.as_slice() } else { std::slice::from_ref(value) };
+    for part in parts {
+        let Some(text) = cx.text(part, "a text") else { continue };
+        if let Some(bytes) = cx.take(&part.span, bytes(&text)) {
+            draft.service.execution.input_data.extend(bytes);
+        }
+    }
+}
 
 /// The stream's header has one line for it.
 fn identifier(text: &str) -> Result<Option<String>, Refused> {

@@ -198,8 +198,8 @@ pub(super) const CHECKS: &[Check] = &[
     check(
         ("KeyringMode", "KeyringMode="),
         (1000, 1),
-        Judge::Rule(|_| Some(1)),
-        ["It has a key ring of its own", "It has the manager's key ring; agentd gives out no others"],
+        Judge::Rule(|f| Some(u64::from(!f.own_keys()))),
+        ["It has a key ring of its own", "It has the manager's key ring, or its user's keys"],
     ),
     check(
         ("PrivateUsers", "PrivateUsers="),

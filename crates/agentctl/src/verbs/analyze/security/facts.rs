@@ -1,6 +1,6 @@
 //! What the checks look at: a service's keys, and what follows from them.
 
-use agentd_unit::sections::{NotifyAccess, ProtectHome, ProtectProc, ProtectSystem, Sandbox};
+use agentd_unit::sections::{KeyringMode, NotifyAccess, ProtectHome, ProtectProc, ProtectSystem, Sandbox};
 use agentd_unit::values::{capability, syscalls};
 use agentd_unit::{ServiceSection, Unit};
 
@@ -47,6 +47,11 @@ impl<'a> Facts<'a> {
             root: !named && !service.execution.dynamic_user,
             capabilities: service.capability_bounding_set.unwrap_or(capability::ALL) & !taken,
         }
+    }
+
+    /// Its keys are its alone: the default of a system's manager.
+    pub(super) fn own_keys(&self) -> bool {
+        matches!(self.service.execution.keyring, None | Some(KeyringMode::Private))
     }
 
     pub(super) fn sandbox(&self) -> &'a Sandbox {
