@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: the readers against inputs that are made by what they cover.
 //!
-//! What it finds stays in `fuzz/artifacts`; mended, the input goes to `fuzz/corpus`, which the ordinary tests read.
+//! What it finds stays in `xtask/fuzz/artifacts`; mended, the input goes to `xtask/fuzz/corpus`, which the ordinary tests read.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ pub fn run(ask: &Ask) -> Result<ExitCode> {
 
 /// The targets, by their files.
 fn targets() -> Result<Vec<String>> {
-    let folder = root().join("fuzz/fuzz_targets");
+    let folder = root().join("xtask/fuzz/fuzz_targets");
     let entries = std::fs::read_dir(&folder).during(|| format!("cannot read {}", folder.display()))?;
     let name = |path: PathBuf| Some(path.file_stem()?.to_str()?.to_owned());
     let mut names: Vec<String> = entries.flatten().filter_map(|entry| name(entry.path())).collect();
@@ -78,11 +78,13 @@ fn installed() -> Result<()> {
 
 fn fuzz(name: &str, seconds: u64) -> Result<()> {
     // New inputs go beside the kept ones, so that those stay few.
-    let work = root().join("fuzz/target/work").join(name);
+    let work = root().join("xtask/fuzz/target/work").join(name);
     std::fs::create_dir_all(&work).during(|| format!("cannot make {}", work.display()))?;
-    let mut fuzz =
-        command("nice", &["rustup", "run", "nightly", "cargo", "fuzz", "run", "--fuzz-dir", "fuzz", name]);
-    fuzz.arg(work).arg(root().join("fuzz/corpus").join(name)).arg("--");
+    let mut fuzz = command(
+        "nice",
+        &["rustup", "run", "nightly", "cargo", "fuzz", "run", "--fuzz-dir", "xtask/fuzz", name],
+    );
+    fuzz.arg(work).arg(root().join("xtask/fuzz/corpus").join(name)).arg("--");
     fuzz.args([format!("-max_total_time={seconds}"), format!("-max_len={LENGTH_MAX}")]);
     fuzz.args(["-timeout=10", "-rss_limit_mb=1024", "-verbosity=0"]);
     // The linker of the product makes static programs, in which no sanitizer works.
@@ -97,13 +99,16 @@ mod tests {
     #[test]
     fn each_target_has_kept_inputs_and_a_law_that_ordinary_tests_hold() {
         let laws = ["unit.rs", "protocol.rs"]
-            .map(|file| std::fs::read_to_string(root().join("fuzz/src").join(file)).unwrap())
+            .map(|file| std::fs::read_to_string(root().join("xtask/fuzz/src").join(file)).unwrap())
             .concat();
         let names = targets().unwrap();
         assert!(names.len() >= 7, "{names:?}");
         for name in names {
             assert!(laws.contains(&format!("(\"{name}\", ")), "{name}");
-            assert!(root().join("fuzz/corpus").join(&name).read_dir().unwrap().next().is_some(), "{name}");
+            assert!(
+                root().join("xtask/fuzz/corpus").join(&name).read_dir().unwrap().next().is_some(),
+                "{name}"
+            );
         }
     }
 

@@ -4,10 +4,10 @@
 #![forbid(unsafe_code)]
 
 #[allow(unreachable_pub, reason = "the fuzz crate has it as a library")]
-#[path = "../../../fuzz/src/mutate.rs"]
+#[path = "../../../xtask/fuzz/src/mutate.rs"]
 mod mutate;
 #[allow(unreachable_pub, reason = "the fuzz crate has it as a library")]
-#[path = "../../../fuzz/src/unit.rs"]
+#[path = "../../../xtask/fuzz/src/unit.rs"]
 mod unit;
 
 use agentd_unit::schema::Section;

@@ -90,7 +90,8 @@ fn a_client_that_leaves_changes_nothing() {
 
 #[test]
 fn an_isolate_leaves_what_ignores_it_alone() {
-    let mut manager = manager("ignores", &format!("[Unit]\nIgnoreOnIsolate = true\nDefaultDependencies = false\n{SLEEP}"));
+    let mut manager =
+        manager("ignores", &format!("[Unit]\nIgnoreOnIsolate = true\nDefaultDependencies = false\n{SLEEP}"));
     let target = "[Unit]\nAllowIsolate = true\n";
     common::write(&manager.path("units/small.target.toml"), target);
     manager.ok(&["daemon-reload"]);

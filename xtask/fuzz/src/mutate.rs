@@ -26,7 +26,7 @@ const MEMORY_MAX: u64 = 512 * 1024;
 /// # Panics
 /// The law does not hold: with the target and the input, made small.
 pub fn hold(target: &str, law: Law, words: &[String]) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/fuzz/corpus").join(target);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
@@ -52,7 +52,7 @@ fn try_one(target: &str, law: Law, input: &[u8]) {
     if breaks(law, input) {
         let least = shrunk(law, input);
         panic!(
-            "{target}: the law does not hold for b\"{}\"; keep it in fuzz/corpus/{target}",
+            "{target}: the law does not hold for b\"{}\"; keep it in xtask/fuzz/corpus/{target}",
             least.escape_ascii()
         );
     }
