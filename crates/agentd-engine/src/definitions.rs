@@ -185,7 +185,9 @@ impl Defaults {
         let point = |name| find(name).map(|id| Point { id, needs: closure(id, &needs) });
         let opted_out =
             units.iter().filter(|(_, unit)| !unit.unit.default_dependencies).map(|(id, _)| *id).collect();
-        let (sysinit, basic, shutdown) = (point(SYSINIT), point(BASIC), point(SHUTDOWN));
+        let (sysinit, basic) = (point(SYSINIT), point(BASIC));
+        // What the shutdown itself pulls in does not conflict with it. That it comes after a unit anyway is no matter.
+        let shutdown = find(SHUTDOWN).map(|id| Point { id, needs: closure(id, &pulled_in) });
         Self { sysinit, basic, timers: find(TIMERS), shutdown, opted_out, pulled_in }
     }
 

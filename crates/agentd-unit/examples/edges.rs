@@ -79,9 +79,6 @@ impl Difference<'_> {
     /// A default dependency that agentd leaves out, since the target needs the unit already; and what follows from that.
     fn would_close_a_cycle(&self) -> bool {
         match (self.theirs, self.property, self.from, self.to) {
-            (true, "Conflicts", unit, "shutdown.target") | (true, "After", "shutdown.target", unit) => {
-                self.needs("shutdown.target", unit)
-            }
             (true, "After" | "Requires", unit, target @ ("sysinit.target" | "basic.target")) => {
                 self.needs(target, unit)
             }

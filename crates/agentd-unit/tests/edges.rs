@@ -59,6 +59,26 @@ fn edges_are_seen_from_both_ends_and_defaults_are_among_them() {
 }
 
 #[test]
+fn what_the_shutdown_follows_conflicts_with_it_and_what_it_pulls_in_does_not() {
+    let last = service("[Unit]\nBefore = [\"shutdown.target\"]\nAfter = [\"web.service\"]");
+    let (web, halt) = (service(""), service(""));
+    let mut units = TARGETS[..2].to_vec();
+    units.extend([
+        ("shutdown.target", "[Unit]\nDefaultDependencies = false\nWants = [\"halt.service\"]\n"),
+        ("last.service", last.as_str()),
+        ("web.service", &web),
+        ("halt.service", &halt),
+    ]);
+    let edges = edges(&units);
+    for (unit, conflicts) in [("last.service", true), ("web.service", true), ("halt.service", false)] {
+        let found = from(&edges, unit, EdgeKind::Conflicts);
+        assert_eq!(found == ["shutdown.target"], conflicts, "{unit}: {found:?}");
+    }
+    assert!(from(&edges, "shutdown.target", EdgeKind::After).contains(&"web.service".to_owned()));
+    assert!(edges.cycles().is_empty());
+}
+
+#[test]
 fn a_hard_cycle_names_its_members_and_a_soft_one_gives_way() {
     let unit = |text: &str| service(&format!("[Unit]\nDefaultDependencies = false\n{text}"));
     let hard = [

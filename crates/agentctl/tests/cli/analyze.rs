@@ -236,6 +236,16 @@ fn conditions_are_told_one_by_one_and_together() {
             1,
             vec![format!("{no} failed."), "Conditions failed.".into()],
         ),
+        (
+            "what the machine has",
+            vec![
+                "ConditionACPower=true".into(),
+                "ConditionCapability=CAP_CHOWN".into(),
+                "ConditionCPUFeature=fpu".into(),
+            ],
+            0,
+            vec!["Conditions succeeded.".into()],
+        ),
         ("turned round", vec![exists("!", "/nowhere/at/all")], 0, vec!["Conditions succeeded.".into()]),
         (
             "one of several is enough",

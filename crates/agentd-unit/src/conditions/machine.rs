@@ -1,6 +1,6 @@
 //! Conditions on the machine, its kernel, and what runs the manager.
 
-use crate::values::limit;
+use crate::values::{capability, limit};
 
 use super::compare::{self, operator, order};
 use super::{Machine, paths};
@@ -166,6 +166,33 @@ pub(super) fn os_release(machine: &Machine, wanted: &str) -> bool {
                 None => false,
             }
         })
+}
+
+/// What a process of the manager can ever have, capabilities(7) "bounding set".
+pub(super) fn capability(machine: &Machine, wanted: &str) -> bool {
+    let text = machine.read("/proc/self/status");
+    let bounding = text.lines().find_map(|line| line.strip_prefix("CapBnd:"));
+    let bounding = bounding.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or_default();
+    matches!(capability::parse([wanted]), Ok(capability::Set::Only(mask)) if mask != 0 && bounding & mask == mask)
+}
+
+/// Where there is no mains supply, or one of them gives power: as in systemd, who does not know is on mains.
+pub(super) fn ac_power(machine: &Machine) -> bool {
+    let entries = std::fs::read_dir(machine.path("/sys/class/power_supply")).into_iter().flatten().flatten();
+    let text = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+    let mains =
+        entries.map(|entry| entry.path()).filter(|supply| text(supply.join("type")).trim() == "Mains");
+    let mut online = mains.map(|supply| text(supply.join("online")).trim() == "1").peekable();
+    online.peek().is_none() || online.any(|online| online)
+}
+
+pub(super) fn cpu_feature(machine: &Machine, wanted: &str) -> bool {
+    let text = machine.read("/proc/cpuinfo");
+    let flags = text.lines().find_map(|line| {
+        let (name, flags) = line.split_once(':')?;
+        matches!(name.trim(), "flags" | "Features").then_some(flags)
+    });
+    flags.is_some_and(|flags| flags.split_ascii_whitespace().any(|flag| flag == wanted))
 }
 
 pub(super) fn controllers(machine: &Machine, wanted: &str) -> bool {

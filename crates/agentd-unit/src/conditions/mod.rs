@@ -10,6 +10,7 @@ mod paths;
 use std::path::{Path, PathBuf};
 
 use crate::sections::{Condition, Test};
+use crate::values::boolean;
 
 /// The machine that is looked at.
 #[derive(Debug, Clone)]
@@ -100,6 +101,9 @@ pub fn holds(condition: &Condition, machine: &Machine) -> bool {
         Test::CPUs => machine::cpus(machine, text),
         Test::OSRelease => machine::os_release(machine, text),
         Test::ControlGroupController => machine::controllers(machine, text),
+        Test::Capability => machine::capability(machine, text),
+        Test::ACPower => boolean::parse(text).is_ok_and(|wanted| wanted == machine::ac_power(machine)),
+        Test::CPUFeature => machine::cpu_feature(machine, text),
     };
     found != condition.negate
 }

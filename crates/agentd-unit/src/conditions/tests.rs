@@ -35,13 +35,19 @@ fn machine(name: &str) -> (Folder, Machine) {
         ("proc/meminfo", "MemTotal:  2097152 kB\n"),
         ("proc/cpuinfo", "flags : fpu hypervisor\n"),
         ("proc/1/environ", "HOME=/\0container=podman\0"),
-        ("proc/self/status", "Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nGroups:\t4 \nCpus_allowed_list:\t0-2,5\n"),
+        (
+            "proc/self/status",
+            "Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nGroups:\t4 \nCapBnd:\t0000000000000021\nCpus_allowed_list:\t0-2,5\n",
+        ),
         (
             "proc/self/mounts",
             "r / ext4 rw 0 0\np /proc proc rw 0 0\nu /usr ext4 ro,x 0 0\ns /a\\040b ext4 rw 0 0\n",
         ),
         ("sys/fs/cgroup/cgroup.controllers", "cpu memory pids\n"),
         ("sys/module/zram/x", ""),
+        ("sys/class/power_supply/AC/type", "Mains\n"),
+        ("sys/class/power_supply/AC/online", "0\n"),
+        ("sys/class/power_supply/BAT0/type", "Battery\n"),
         ("usr/bin/tool", "#!"),
     ] {
         let path = root.join(file);
@@ -91,6 +97,9 @@ fn each_test_tells_what_holds_from_what_does_not() {
             &["ID=arch", "VERSION_ID>12", "ID"],
         ),
         (T::ControlGroupController, &["v2", "cpu memory"], &["v1", "cpu io"]),
+        (T::Capability, &["CAP_CHOWN", "CAP_KILL"], &["CAP_SYS_ADMIN", "CAP_NONE"]),
+        (T::ACPower, &["no", "false"], &["yes", "1"]),
+        (T::CPUFeature, &["fpu"], &["fp", "flags"]),
     ] {
         seen.insert(test);
         for (texts, expected) in [(yes, true), (no, false)] {
@@ -103,6 +112,17 @@ fn each_test_tells_what_holds_from_what_does_not() {
         }
     }
     assert_eq!(seen.len(), Test::ALL.len(), "a test of its own for each");
+}
+
+#[test]
+fn a_machine_without_a_mains_supply_is_taken_for_one_that_has_power() {
+    let (_folder, machine) = machine("mains");
+    let power = condition(Test::ACPower, "true");
+    assert!(check(std::slice::from_ref(&power), &machine).condition.is_err());
+    fs::write(machine.root.join("sys/class/power_supply/AC/online"), "1\n").unwrap();
+    assert!(check(std::slice::from_ref(&power), &machine).condition.is_ok());
+    fs::remove_dir_all(machine.root.join("sys/class/power_supply/AC")).unwrap();
+    assert!(check(&[power], &machine).condition.is_ok());
 }
 
 #[test]

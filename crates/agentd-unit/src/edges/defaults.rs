@@ -32,7 +32,9 @@ pub(super) fn add(units: &[(u32, &Unit)], place: &impl Fn(&UnitName) -> Option<u
     }
     let point = |name| find(name).map(|id| Point { id, needs: closure(id, &needs) });
     let (sysinit, basic) = (point("sysinit.target"), point("basic.target"));
-    let (shutdown, timers) = (point("shutdown.target"), find("timers.target"));
+    // What the shutdown itself pulls in does not conflict with it. That it comes after a unit anyway is no matter.
+    let shutdown = find("shutdown.target").map(|id| Point { id, needs: closure(id, &pulled) });
+    let timers = find("timers.target");
     let out: BTreeSet<u32> =
         units.iter().filter(|(_, unit)| !unit.unit.default_dependencies).map(|(id, _)| *id).collect();
     let takes_part = |(id, unit): &&(u32, &Unit)| !out.contains(id) && unit.load == LoadState::Loaded;

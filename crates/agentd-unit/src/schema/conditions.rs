@@ -50,6 +50,9 @@ pub(super) const SETTINGS: &[Setting] = conditions! {
     CPUs: "the processors that the manager may use, compared with a number.",
     OSRelease: "fields of os-release, compared.",
     ControlGroupController: "controllers of the control groups, or v2.",
+    Capability: "a capability that the manager has in its bounding set.",
+    ACPower: "yes: the machine is not known to run on a battery; no: it is.",
+    CPUFeature: "a flag of the processor, as /proc/cpuinfo has it.",
 };
 
 /// An empty value takes back all conditions (or all asserts), of whatever key.
@@ -78,6 +81,11 @@ fn parse(test: Test, assert: bool, text: &str) -> Result<Condition, Refused> {
     let (negate, rest) = rest.strip_prefix('!').map_or((false, rest), |rest| (true, rest.trim_start()));
     if rest.is_empty() {
         return Err(Refused::of(text, "says nothing to look for", "write it behind the = sign"));
+    }
+    match test {
+        Test::Capability => drop(values::capability::parse([rest])?),
+        Test::ACPower => drop(values::boolean::parse(rest)?),
+        _ => {}
     }
     let parameter =
         if test.takes_path() { values::path::absolute(rest)?.display().to_string() } else { rest.to_owned() };

@@ -96,6 +96,12 @@ tests! {
     OSRelease,
     /// Controllers of the control groups, or `v2`.
     ControlGroupController,
+    /// A capability that the manager may have or hand on, by its name.
+    Capability,
+    /// Yes: the machine is not known to run on a battery; no: it is.
+    ACPower,
+    /// What the processor can, by the word of /proc/cpuinfo.
+    CPUFeature,
 }
 
 impl Test {
