@@ -11,7 +11,7 @@ use agentd_linux::cgroup::{CgroupRoot, Changed, EventsWatch, Leaf, Place, Remova
 use agentd_linux::epoll::Epoll;
 use agentd_linux::reap::{Exit, become_subreaper};
 use agentd_linux::rlimit::{Resource, Rlimit};
-use agentd_linux::spawn::{Identity, Spawner, Stdio};
+use agentd_linux::spawn::{Child, Identity, Spawner, Stdio};
 use common::{DEADLINE, Probe, alone, is_root, plan, reap_until, shell, spawners, wait_for};
 
 /// Runs a test in a part of the tree of its own, which must be gone afterwards.
@@ -178,8 +178,12 @@ fn a_signal_reaches_each_process_of_the_leaf_and_no_other() {
         let mut plan = plan(&["/bin/sleep", "1000"]);
         let stranger = spawner.spawn(&plan).unwrap();
         plan.cgroup = Some(leaf.as_fd());
-        let pids: HashSet<u32> = (0..20).map(|_| spawner.spawn(&plan).unwrap().pid).collect();
-        assert_eq!(leaf.signal(&[libc::SIGUSR1], []).unwrap(), 20);
+        let all: Vec<Child> = (0..20).map(|_| spawner.spawn(&plan).unwrap()).collect();
+        let pids: HashSet<u32> = all.iter().map(|child| child.pid).collect();
+        assert_eq!(leaf.remove_empty().unwrap(), Removal::Busy);
+        // Those that the caller holds get it once as well.
+        let known = all.iter().take(5).map(|child| (child.pid, &child.pidfd));
+        assert_eq!(leaf.signal(&[libc::SIGUSR1], known).unwrap(), 20);
         let reaped = reap_until(|reaped| reaped.len() == 20);
         let by_usr1 = Exit::Killed { signal: libc::SIGUSR1, core: false };
         assert_eq!(reaped.keys().copied().collect::<HashSet<_>>(), pids);
@@ -187,7 +191,12 @@ fn a_signal_reaches_each_process_of_the_leaf_and_no_other() {
         stranger.pidfd.send_signal(libc::SIGTERM).unwrap();
         assert_eq!(wait_for(stranger.pid), Exit::Killed { signal: libc::SIGTERM, core: false });
         assert_eq!(leaf.signal(&[libc::SIGTERM], []).unwrap(), 0, "an empty leaf is no error");
-        assert_eq!(leaf.remove().unwrap(), Removal::Removed);
+        let below = leaf.path().join("below");
+        std::fs::create_dir(&below).unwrap();
+        assert_eq!(leaf.remove_empty().unwrap(), Removal::Busy, "a cgroup is in it");
+        std::fs::remove_dir(&below).unwrap();
+        assert_eq!(leaf.remove_empty().unwrap(), Removal::Removed);
+        assert_eq!(leaf.remove().unwrap(), Removal::Removed, "it is gone");
         assert_eq!(leaf.signal(&[libc::SIGTERM], []).unwrap(), 0, "nor is one that is gone");
         leaf.kill().unwrap();
         assert!(!leaf.is_populated().unwrap());

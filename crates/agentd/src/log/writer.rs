@@ -68,20 +68,21 @@ pub(crate) struct Writer {
     outbox: Arc<Outbox>,
     units: HashMap<UnitName, UnitLog>,
     uses: u64,
+    /// Some unit may have a write that failed: only then is one looked for among all of them.
+    failing: bool,
     /// At most this is in all files: those that somebody removed since the folder was last looked at are counted too.
     total: Option<u64>,
 }
 
 impl Writer {
     pub(crate) fn new(config: LogConfig, outbox: Arc<Outbox>) -> Self {
-        Self { config, outbox, units: HashMap::new(), uses: 0, total: None }
+        Self { config, outbox, units: HashMap::new(), uses: 0, failing: false, total: None }
     }
 
     /// Runs until everything was written that will ever be handed over.
     pub(crate) fn run(mut self) {
         loop {
-            let retry = self.units.values().filter_map(|u| u.failure.as_ref().map(|f| f.retry_at)).min();
-            let timeout = retry.map(|at| at.saturating_duration_since(Instant::now()));
+            let timeout = self.next_retry().map(|at| at.saturating_duration_since(Instant::now()));
             match self.outbox.next(timeout) {
                 Work::Write(unit, lines) => self.take(&unit, lines),
                 Work::Do(job) => self.answer(job),
@@ -122,7 +123,20 @@ impl Writer {
         log.held.shrink(UNIT_BYTES.min(TOTAL_BYTES.saturating_sub(others)));
     }
 
+    /// When a write that failed is tried again.
+    fn next_retry(&mut self) -> Option<Instant> {
+        if !self.failing {
+            return None;
+        }
+        let next = self.units.values().filter_map(|u| u.failure.as_ref().map(|f| f.retry_at)).min();
+        self.failing = next.is_some();
+        next
+    }
+
     fn retry(&mut self, now: Instant) {
+        if !self.failing {
+            return;
+        }
         let is_due = |log: &UnitLog| log.failure.as_ref().is_some_and(|f| f.retry_at <= now);
         let due: Vec<_> =
             self.units.iter().filter(|(_, u)| is_due(u)).map(|(name, _)| name.clone()).collect();
@@ -145,6 +159,7 @@ impl Writer {
     }
 
     fn fail(&mut self, unit: &UnitName, error: &io::Error) {
+        self.failing = true;
         let Some(log) = self.units.get_mut(unit) else { return };
         // It may stand in a state that only opening repairs, and hold more than was counted.
         log.file = None;
