@@ -100,3 +100,29 @@ fn an_isolate_leaves_what_ignores_it_alone() {
     manager.until_property("c", "ActiveState", "inactive");
     assert_eq!(manager.property("a", "ActiveState"), "active");
 }
+
+#[test]
+fn jobs_are_listed_with_what_they_wait_for_and_canceled_by_their_number() {
+    let oneshot = "[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/sleep\", \"1000\"]\n";
+    let mut manager = manager("jobs", oneshot);
+    let mut client = Command::new(agentctl());
+    client.arg("--runtime-dir").arg(manager.path("run")).args(["start", "b"]);
+    let mut client = client.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let jobs = |m: &Manager| String::from_utf8(m.ctl(&["list-jobs"]).stdout).unwrap();
+    let row = |list: &str, unit: &str| {
+        let line = list.lines().find(|line| line.split_whitespace().nth(1) == Some(unit));
+        line.map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    };
+    manager.until("the jobs are not there", |m| {
+        row(&jobs(m), "b.service").is_some() && jobs(m).contains("running")
+    });
+    let list = jobs(&manager);
+    assert_eq!(row(&list, "a.service").unwrap()[2..4], ["start", "running"], "{list}");
+    assert_eq!(row(&list, "b.service").unwrap()[2..], ["start", "waiting", "a.service"], "{list}");
+    let job = row(&list, "b.service").unwrap()[0].clone();
+    manager.ok(&["cancel", &job]);
+    assert_eq!(client.wait().unwrap().code(), Some(1), "who waited for it is told");
+    let list = jobs(&manager);
+    assert!(row(&list, "b.service").is_none() && row(&list, "a.service").is_some(), "{list}");
+    assert!(!manager.ctl(&["cancel", &job]).status.success(), "it is gone");
+}
