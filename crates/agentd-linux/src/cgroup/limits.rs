@@ -240,6 +240,8 @@ mod tests {
         assert_eq!(written(&Limits::default()), []);
         let limits = Limits { memory_max: Some(1 << 26), tasks_max: Some(INFINITY), ..Limits::default() };
         assert_eq!(written(&limits), [("memory.max", "67108864".into()), ("pids.max", "max".into())]);
+        let limits = Limits { memory_zswap_max: Some(1 << 20), ..Limits::default() };
+        assert_eq!(written(&limits), [("memory.zswap.max", "1048576".into())]);
     }
 
     #[test]
