@@ -84,6 +84,10 @@ pub(crate) enum Verb {
     List(List),
     /// List timers, the next to fire first
     ListTimers,
+    /// List what sockets listen on, and what they start
+    ListSockets,
+    /// List what path units wait for, and what they start
+    ListPaths,
     /// List jobs that have not ended
     ListJobs,
     /// Cancel jobs; all of them if none is named

@@ -74,6 +74,8 @@ fn run(cli: &Cli, out: &mut impl Write) -> Outcome {
         Verb::Status(status) => verbs::status::status(context, status, out),
         Verb::List(list) => verbs::list::units(context, list, out),
         Verb::ListTimers => verbs::list::timers(context, out),
+        Verb::ListSockets => verbs::triggers::sockets(context, out),
+        Verb::ListPaths => verbs::triggers::paths(context, out),
         Verb::ListJobs => verbs::list::jobs(context, out),
         Verb::ListUnitFiles(list) => verbs::unit_files::list(context, list, out),
         Verb::Enable(mark) => verbs::unit_files::enable(context, mark, out),

@@ -10,6 +10,8 @@ use crate::graph::{Relation as R, UnitId};
 const SYSINIT: &str = "sysinit.target";
 const BASIC: &str = "basic.target";
 const TIMERS: &str = "timers.target";
+const SOCKETS: &str = "sockets.target";
+const PATHS: &str = "paths.target";
 const SHUTDOWN: &str = "shutdown.target";
 
 /// Every name that a definition mentions.
@@ -35,14 +37,14 @@ pub(crate) fn mentions(unit: &Unit) -> impl Iterator<Item = &UnitName> {
         &unit.install.required_by,
         &unit.install.upheld_by,
     ];
-    let triggered = if let Body::Timer(timer) = &unit.body { timer.unit.as_ref() } else { None };
-    lists.into_iter().flatten().chain(triggered)
-}
-
-/// The unit that a timer starts.
-pub(crate) fn triggered(unit: &Unit) -> Option<UnitName> {
-    let Body::Timer(timer) = &unit.body else { return None };
-    Some(timer.unit.clone().unwrap_or_else(|| unit.name.with_type(UnitType::Service)))
+    let triggered = match &unit.body {
+        Body::Timer(timer) => timer.unit.as_ref(),
+        Body::Socket(socket) => socket.service.as_ref(),
+        Body::Path(path) => path.unit.as_ref(),
+        Body::Service(_) | Body::Target | Body::Slice(_) => None,
+    };
+    let sockets = unit.as_service().map(|body| &body.service.life.sockets);
+    lists.into_iter().flatten().chain(triggered).chain(sockets.into_iter().flatten())
 }
 
 /// All relations of all units. `id_of` knows every name that a unit mentions.
@@ -129,9 +131,16 @@ impl Relations {
                 }
             }
         }
-        if let Some(other) = triggered(unit).and_then(|name| id_of(&name)) {
+        if let Some(other) = unit.triggered().and_then(|name| id_of(&name)) {
             self.list.push((id, other, R::TRIGGERS));
             self.order_unless_written(other, id, true); // systemd.timer(5), "Implicit Dependencies".
+        }
+        // systemd.service(5), "Implicit Dependencies".
+        let sockets = unit.as_service().map(|body| &body.service.life.sockets);
+        for socket in sockets.into_iter().flatten().filter_map(id_of) {
+            self.list.push((id, socket, R::WANTS));
+            self.list.push((socket, id, R::TRIGGERS));
+            self.order_unless_written(id, socket, true);
         }
     }
 
@@ -148,7 +157,10 @@ static NO_NAMES: UnitNames = UnitNames::new();
 struct Defaults {
     sysinit: Option<Point>,
     basic: Option<Point>,
+    /// The targets that timers, sockets and path units come before.
     timers: Option<UnitId>,
+    sockets: Option<UnitId>,
+    paths: Option<UnitId>,
     shutdown: Option<Point>,
     opted_out: BTreeSet<UnitId>,
     /// What each target pulls in.
@@ -188,7 +200,8 @@ impl Defaults {
         let (sysinit, basic) = (point(SYSINIT), point(BASIC));
         // What the shutdown itself pulls in does not conflict with it. That it comes after a unit anyway is no matter.
         let shutdown = find(SHUTDOWN).map(|id| Point { id, needs: closure(id, &pulled_in) });
-        Self { sysinit, basic, timers: find(TIMERS), shutdown, opted_out, pulled_in }
+        let (timers, sockets, paths) = (find(TIMERS), find(SOCKETS), find(PATHS));
+        Self { sysinit, basic, timers, sockets, paths, shutdown, opted_out, pulled_in }
     }
 
     fn add(&self, id: UnitId, unit: &Unit, all: &mut Relations) {
@@ -196,14 +209,20 @@ impl Defaults {
             return;
         }
         let kind = unit.name.unit_type();
-        if matches!(kind, UnitType::Service | UnitType::Timer) {
+        if !matches!(kind, UnitType::Target | UnitType::Slice) {
             self.after(self.sysinit.as_ref(), id, true, all);
         }
         if kind == UnitType::Service {
             self.after(self.basic.as_ref(), id, false, all);
         }
-        if let (UnitType::Timer, Some(timers)) = (kind, self.timers) {
-            all.order_unless_written(timers, id, true);
+        let gathers = match kind {
+            UnitType::Timer => self.timers,
+            UnitType::Socket => self.sockets,
+            UnitType::Path => self.paths,
+            UnitType::Service | UnitType::Target | UnitType::Slice => None,
+        };
+        if let Some(target) = gathers {
+            all.order_unless_written(target, id, true);
         }
         if kind == UnitType::Target {
             for other in self.pulled_in.get(&id).into_iter().flatten() {

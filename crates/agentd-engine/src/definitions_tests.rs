@@ -11,7 +11,7 @@ use agentd_unit::{
     LocalZone, ParseContext, SourceFile, SpecifierContext, Unit, UnitName, UnitSet, parse_unit,
 };
 
-use super::{mentions, relations, triggered};
+use super::{mentions, relations};
 use crate::graph::{Graph, Relation as R, UnitId};
 use crate::random::Random;
 
@@ -136,7 +136,7 @@ fn set(random: &mut Random) -> (UnitSet, String) {
 fn of_engine(set: &UnitSet) -> BTreeSet<(String, EdgeKind, String)> {
     let mut names: BTreeSet<UnitName> = set.iter().map(|unit| unit.name.clone()).collect();
     names.extend(set.iter().flat_map(|unit| mentions(unit)).map(|name| set.resolve(name).clone()));
-    names.extend(set.iter().filter_map(|unit| triggered(unit)).map(|name| set.resolve(&name).clone()));
+    names.extend(set.iter().filter_map(|unit| unit.triggered()).map(|name| set.resolve(&name).clone()));
     let names: Vec<UnitName> = names.into_iter().collect();
     let ids: BTreeMap<&UnitName, UnitId> =
         names.iter().enumerate().map(|(place, name)| (name, UnitId(place as u32))).collect();

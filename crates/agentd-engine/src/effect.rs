@@ -156,6 +156,65 @@ pub enum Effect {
         /// The pid of the main process, if there is one.
         main: Option<u32>,
     },
+    /// Make the sockets of a unit and listen on them; they are kept until [`Effect::Unlisten`]. Closed by
+    /// [`Event::Listened`](crate::Event::Listened).
+    Listen {
+        /// The name of the effect.
+        id: EffectId,
+        /// The socket unit.
+        unit: Arc<Unit>,
+    },
+    /// Close the sockets of a unit, and take its files away where it says so. Nothing more is told of it.
+    Unlisten {
+        /// The socket unit.
+        unit: UnitName,
+    },
+    /// Tell, once, when something comes in: at once if it is there already. See
+    /// [`Event::Traffic`](crate::Event::Traffic).
+    Arm {
+        /// The socket unit.
+        unit: UnitName,
+    },
+    /// Do not tell any more.
+    Disarm {
+        /// The socket unit.
+        unit: UnitName,
+    },
+    /// Throw away what waits at the sockets, `FlushPending`.
+    Flush {
+        /// The socket unit.
+        unit: UnitName,
+    },
+    /// Take one connection from a socket and load the instance for it. Closed by
+    /// [`Event::Accepted`](crate::Event::Accepted).
+    Accept {
+        /// The name of the effect, and of the connection.
+        id: EffectId,
+        /// The socket unit.
+        unit: Arc<Unit>,
+        /// How many it took before.
+        number: u64,
+    },
+    /// Close a connection.
+    Hangup {
+        /// The effect that accepted it.
+        connection: EffectId,
+    },
+    /// Wait, from now on and once, for what a path unit names: at once if it is there already. Closed by
+    /// [`Event::Listened`](crate::Event::Listened); see [`Event::Traffic`](crate::Event::Traffic).
+    Watch {
+        /// The name of the effect.
+        id: EffectId,
+        /// The path unit.
+        unit: Arc<Unit>,
+        /// It is its first wait since its start: folders are made.
+        first: bool,
+    },
+    /// Do not wait any more.
+    Unwatch {
+        /// The path unit.
+        unit: UnitName,
+    },
     /// Say something, once, where it happened.
     Log(Record),
     /// Everything is stopped: end the machine or the manager.
@@ -180,6 +239,10 @@ pub struct Spawn {
     pub index: usize,
     /// What the environment says besides the unit's own.
     pub environment: SpawnEnvironment,
+    /// The socket units whose descriptors its main process gets, in order.
+    pub sockets: Vec<UnitName>,
+    /// The connection that it was started for.
+    pub connection: Option<EffectId>,
 }
 
 /// Facts for the environment of a process, systemd.exec(5) "ENVIRONMENT VARIABLES IN SPAWNED PROCESSES".
@@ -200,7 +263,7 @@ pub struct SpawnEnvironment {
     pub monitor: Option<Monitor>,
     /// `AGENTD_GENERATION`: how often this unit was started, counted from 1, as this manager knows.
     pub generation: u64,
-    /// `TRIGGER_UNIT`: the timer that started it.
+    /// `TRIGGER_UNIT`: the timer, socket or path unit that started it.
     pub trigger: Option<UnitName>,
 }
 

@@ -1,9 +1,10 @@
 //! What happened. The shell's `watch/` is where these are born.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use agentd_unit::{NotifyAccess, Signal, UnitName, UnitSet};
+use agentd_unit::{NotifyAccess, Signal, Unit, UnitName, UnitSet};
 
 use crate::clock::{Boottime, Monotonic};
 use crate::ids::{AttachmentId, EffectId, InvocationId, JobId, RequestId};
@@ -90,6 +91,32 @@ pub enum Event {
         /// What holds.
         checked: Checked,
     },
+    /// Closes [`Effect::Listen`](crate::Effect::Listen) and [`Effect::Watch`](crate::Effect::Watch).
+    Listened {
+        /// The effect that this answers.
+        id: EffectId,
+        /// The unit that listens.
+        unit: UnitName,
+        /// Done, or one sentence for people: what was tried, on what, and the errno.
+        result: Result<(), String>,
+    },
+    /// Something came in at a socket that was armed, or what a path unit waits for has happened. Told once: the unit is
+    /// not armed any more.
+    Traffic {
+        /// The socket or path unit.
+        unit: UnitName,
+        /// The path that it happened at, of a path unit.
+        path: Option<String>,
+    },
+    /// Closes [`Effect::Accept`](crate::Effect::Accept).
+    Accepted {
+        /// The effect that this answers; from now on the name of the connection.
+        id: EffectId,
+        /// The socket.
+        socket: UnitName,
+        /// The connection, nothing where nobody was there any more, or one sentence: why there is none.
+        result: Result<Option<Box<Connection>>, String>,
+    },
     /// The kernel's OOM killer took processes of the run (`oom_kill` of memory.events grew).
     OomKilled {
         /// The run.
@@ -125,9 +152,21 @@ impl Event {
             | Self::UnitsFound(_)
             | Self::TakenOver { .. }
             | Self::Checked { .. }
+            | Self::Listened { .. }
+            | Self::Traffic { .. }
+            | Self::Accepted { .. }
             | Self::Request { .. } => None,
         }
     }
+}
+
+/// One connection of a socket with `Accept`, held by the shell under the name of its effect.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Connection {
+    /// The instance of the service that is made for it, as it was loaded.
+    pub unit: Arc<Unit>,
+    /// Where it comes from, for `MaxConnectionsPerSource`: an address without its port, or a user's number.
+    pub source: Option<String>,
 }
 
 /// Whether a unit's conditions and asserts hold, systemd.unit(5): the errors are what does not, as it stands in the

@@ -17,6 +17,7 @@ mod actions;
 mod alarms;
 mod checks;
 pub mod clock;
+mod connections;
 mod definitions;
 pub mod effect;
 pub mod event;
@@ -29,20 +30,24 @@ mod manager;
 pub mod memo;
 mod order;
 mod out;
+mod path;
 mod processes;
 mod propagate;
 mod queue;
 mod random;
+mod rate;
 mod reload;
 mod request;
 mod restart;
 mod service;
 mod shutdown;
+mod socket;
 mod start;
 pub mod state;
 mod timer;
 mod timers;
 mod transaction;
+mod triggers;
 mod unit;
 pub mod view;
 mod views;
@@ -52,11 +57,11 @@ pub use effect::{
     Effect, JobResult, KillTarget, Level, MainSource, Record, RequestError, Spawn, SpawnEnvironment,
 };
 pub use event::{
-    Checked, ClaimedMain, Event, ExitStatus, JobKind, JobMode, KillWhom, MainProcess, Notification, Request,
-    Sender, ShutdownKind, SpawnFailure, SpawnFailureKind,
+    Checked, ClaimedMain, Connection, Event, ExitStatus, JobKind, JobMode, KillWhom, MainProcess,
+    Notification, Request, Sender, ShutdownKind, SpawnFailure, SpawnFailureKind,
 };
 pub use ids::{AttachmentId, EffectId, InvocationId, JobId, RequestId};
 pub use manager::{Config, Manager};
 pub use memo::{Life, Memo};
 pub use state::{ActiveState, ServiceResult};
-pub use view::{ExecStatusView, JobView, TimerView, UnitView};
+pub use view::{ExecStatusView, JobView, SocketView, TimerView, UnitView};

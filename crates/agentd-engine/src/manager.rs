@@ -16,7 +16,7 @@ use crate::out::{Ids, Out};
 use crate::service::{ServiceEvent, ServiceState};
 use crate::shutdown::Shutdown;
 use crate::state::ActiveState;
-use crate::unit::Entry;
+use crate::unit::{Core, Entry};
 use crate::view::{JobView, UnitView};
 
 /// What the manager is told at birth.
@@ -61,6 +61,8 @@ pub struct Manager {
     pub(crate) work: VecDeque<Work>,
     /// Automatic restarts that could not be made into jobs, for when another job is done.
     pub(crate) put_off: BTreeSet<UnitId>,
+    /// Instances of connections that are over, to be forgotten.
+    pub(crate) passed: BTreeSet<UnitId>,
     pub(crate) runs: BTreeMap<InvocationId, UnitId>,
     /// Services of `Type=idle` that wait until no other job runs.
     pub(crate) idle: BTreeSet<UnitId>,
@@ -92,6 +94,7 @@ impl Manager {
             queue: BTreeSet::new(),
             work: VecDeque::new(),
             put_off: BTreeSet::new(),
+            passed: BTreeSet::new(),
             runs: BTreeMap::new(),
             idle: BTreeSet::new(),
             id_source: Ids::new(config.seed),
@@ -121,6 +124,9 @@ impl Manager {
             Event::PidFileChanged { run } => self.pid_file_changed(run, &mut out),
             Event::ReloadAsked { id, run, result } => self.reload_asked(id, run, result, &mut out),
             Event::Checked { id, checked } => self.checked(id, checked, &mut out),
+            Event::Listened { id, unit, result } => self.listened(id, &unit, result, &mut out),
+            Event::Traffic { unit, path } => self.traffic(&unit, path, &mut out),
+            Event::Accepted { id, socket, result } => self.accepted(id, &socket, result, &mut out),
             Event::OomKilled { run } => self.oom_killed(run, &mut out),
             Event::TakenOver { memos, born } => self.take_over(&memos, born, &mut out),
             Event::Notified { run, sender, notification } => {
@@ -177,6 +183,7 @@ impl Manager {
         for unit in self.alarms.due(out.now.monotonic) {
             self.uphold(unit, out);
             self.drive(unit, ServiceEvent::Tick, out);
+            self.tick_trigger(unit, out);
             self.set_alarm(unit); // An alarm that nobody answers to would ring for ever.
         }
         self.tick_jobs(out);
@@ -204,7 +211,7 @@ impl Manager {
                 self.examine(job, out);
             } else if let Some(unit) = self.next_idle() {
                 self.drive(unit, ServiceEvent::Quiet, out);
-            } else {
+            } else if !self.forget_the_passed() {
                 break;
             }
         }
@@ -218,6 +225,7 @@ impl Manager {
         let (old, was_restarting) = (entry.active(), entry.is_restarting());
         let Some(service) = entry.service_mut() else { return };
         let (before, run) = (service.state, service.facts.run.as_ref().map(|run| run.id));
+        let from = out.effects.len();
         let after = before.next(event, &mut service.facts, out);
         service.state = after;
         let (facts, waits) = (&service.facts, after.waits_for_quiet(&service.facts));
@@ -234,6 +242,7 @@ impl Manager {
         } else {
             self.idle.remove(&id);
         }
+        self.hand_over(id, from, out);
         self.note_change(id, before, after, out);
         self.set_alarm(id);
         if is_other_run || before.as_str() != after.as_str() {
@@ -262,11 +271,16 @@ impl Manager {
         quiet.then_some(first)
     }
 
-    /// A unit without a machine of its own goes from one state to another.
-    pub(crate) fn set(&mut self, id: UnitId, change: impl FnOnce(&mut Entry), out: &mut Out<'_>) {
+    /// A unit that is no service goes from one state to another.
+    pub(crate) fn set(
+        &mut self,
+        id: UnitId,
+        change: impl FnOnce(&mut Entry, &mut Out<'_>),
+        out: &mut Out<'_>,
+    ) {
         let Some(entry) = self.table.get_mut(id.index()) else { return };
         let (old, sub) = (entry.active(), entry.sub());
-        change(entry);
+        change(entry, out);
         let new = entry.active();
         let is_other = sub != entry.sub();
         if is_other {
@@ -300,7 +314,12 @@ impl Manager {
     pub(crate) fn set_alarm(&mut self, id: UnitId) {
         let Some(entry) = self.entry(id) else { return };
         let service = entry.service().and_then(|service| service.state.deadline(&service.facts));
-        let at = service.into_iter().chain(entry.uphold_at).min();
+        let other = match &entry.core {
+            Core::Socket(socket) => socket.state.deadline(),
+            Core::Path(path) => path.state.deadline(),
+            Core::Service(_) | Core::Timer(_) | Core::Plain(_) => None,
+        };
+        let at = service.into_iter().chain(other).chain(entry.uphold_at).min();
         self.alarms.set(id, at);
     }
 

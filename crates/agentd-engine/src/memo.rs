@@ -17,6 +17,7 @@ use crate::graph::UnitId;
 use crate::ids::InvocationId;
 use crate::manager::Manager;
 use crate::out::{Ids, Out};
+use crate::rate::Rate;
 use crate::restart::Restarts;
 use crate::service::{Process, Run, ServiceState};
 use crate::state::ServiceResult;
@@ -168,7 +169,7 @@ impl Manager {
                     | ServiceState::Exited
                     | ServiceState::AutoRestart { due: false, .. }
             ),
-            Core::Timer(_) | Core::Plain(_) => true,
+            Core::Timer(_) | Core::Plain(_) | Core::Socket(_) | Core::Path(_) => true,
         };
         self.ids()
             .filter_map(|id| self.entry(id))
@@ -243,7 +244,7 @@ impl Manager {
             service.facts.generation = memo.generation;
             service.facts.last_run = memo.last_run;
         }
-        let counts = (memo.restarts, memo.restart_step, memo.recent_starts.iter().copied().collect());
+        let counts = (memo.restarts, memo.restart_step, Rate::of(memo.recent_starts.iter().copied()));
         *entry.restarts() = Restarts::of(counts);
         entry.times.activated = memo.activated;
         entry.times.rested = memo.rested;
@@ -295,6 +296,8 @@ fn keeping(entry: &Entry) -> Keeping {
     match &entry.core {
         Core::Service(service) => service_life(service),
         Core::Timer(timer) => timer.life().map_or(Keeping::Nothing, Keeping::This),
+        // What they hold is the manager's own, and goes with it.
+        Core::Socket(_) | Core::Path(_) => Keeping::Nothing,
         Core::Plain(PlainState::Active) => Keeping::This(Life::Active),
         Core::Plain(PlainState::Failed(result)) => Keeping::This(Life::Failed { result: *result }),
         Core::Plain(PlainState::Dead) => Keeping::Nothing,

@@ -49,6 +49,8 @@ impl Manager {
         // By what holds now: a start that is planned anew would push them aside otherwise.
         self.start_hooks(unit, hooks, out);
         self.timers_follow(unit, out);
+        self.triggers_follow(unit, out);
+        self.connection_follows(unit, out);
     }
 
     /// The newest definition takes effect; a start that waited for this is made by it.
@@ -159,6 +161,9 @@ impl Manager {
 
     /// Who waited for this unit to return, and whom it upholds.
     fn came_up(&mut self, unit: UnitId, out: &mut Out<'_>) {
+        if let Some(entry) = self.entry_mut(unit) {
+            entry.came_up = true;
+        }
         let returning: Vec<UnitId> = self
             .graph
             .related(unit, Relation::NEEDED_BY)
@@ -309,7 +314,7 @@ impl Manager {
         let text = restart::limit_hit(name);
         out.log(Level::Warning, name, None, Some(message::UNIT_FAILED), text);
         self.end_of_patience(unit, out);
-        self.set(unit, |entry| entry.fail(ServiceResult::StartLimitHit), out);
+        self.set(unit, |entry, _| entry.fail(ServiceResult::StartLimitHit), out);
     }
 
     fn stop_if_unneeded(&mut self, unit: UnitId, out: &mut Out<'_>) {
@@ -421,5 +426,7 @@ impl Manager {
         }
         self.check_bond(unit, out);
         self.schedule_uphold(unit, out);
+        self.triggers_follow(unit, out);
+        self.connection_follows(unit, out);
     }
 }

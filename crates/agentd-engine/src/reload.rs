@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use agentd_unit::{Body, LoadState, Unit, UnitName, UnitSet};
 
-use crate::definitions::{mentions, relations, triggered};
+use crate::definitions::{mentions, relations};
 use crate::effect::Level;
 use crate::graph::{Graph, UnitId};
 use crate::job::JobType;
 use crate::manager::Manager;
 use crate::order;
 use crate::out::Out;
-use crate::unit::{Core, Entry};
+use crate::unit::Entry;
 
 /// Whether a service that runs can live by this definition as it is: only limits that the manager wrote are others.
 fn same_but_limits(entry: &Entry, unit: &Unit) -> bool {
@@ -84,7 +84,7 @@ impl Manager {
             entry.newer = None;
             return;
         }
-        if same(&entry.unit) && !entry.is_between_lives() && entry.service().is_some() {
+        if same(&entry.unit) && !entry.is_between_lives() && entry.keeps_definition() {
             // The files are the same: what differs comes from outside of them, such as a link that enables it.
             entry.newer = None;
             return;
@@ -98,13 +98,13 @@ impl Manager {
             return;
         }
         entry.newer = Some(Arc::clone(unit));
-        if entry.is_between_lives() || !matches!(entry.core, Core::Service(_)) {
+        if entry.is_between_lives() || !entry.keeps_definition() {
             self.take_up_newest(id);
             self.redefine_timer(id, out);
         }
     }
 
-    fn add(&mut self, unit: &Arc<Unit>) -> UnitId {
+    pub(crate) fn add(&mut self, unit: &Arc<Unit>) -> UnitId {
         let entry = Entry::new(Arc::clone(unit));
         let free = if self.free_places > 0 {
             self.table.iter().position(|entry| entry.is_gone && !entry.is_kept)
@@ -156,7 +156,7 @@ impl Manager {
         for id in self.ids() {
             let unit = &self.table[id.index()].unit;
             missing.extend(mentions(unit).filter(|name| self.id(name).is_none()).cloned());
-            missing.extend(triggered(unit).filter(|name| self.id(name).is_none()));
+            missing.extend(unit.triggered().filter(|name| self.id(name).is_none()));
         }
         for name in missing {
             self.add(&Arc::new(Unit::not_found(name)));
@@ -190,7 +190,7 @@ impl Manager {
         for id in self.ids() {
             let unit = &self.table[id.index()].unit;
             named.extend(mentions(unit).cloned());
-            named.extend(triggered(unit));
+            named.extend(unit.triggered());
         }
         for id in self.ids().collect::<Vec<_>>() {
             let entry = &self.table[id.index()];
@@ -200,18 +200,23 @@ impl Manager {
             if has_file || !idle || holds || named.contains(&entry.unit.name) {
                 continue;
             }
-            let name = entry.unit.name.clone();
-            if self.by_name.get(&name) == Some(&id) {
-                self.by_name.remove(&name);
-            }
-            self.table[id.index()].is_gone = true;
-            self.touch(id); // What was kept of it is to be forgotten.
-            self.free_places += 1;
-            self.alarms.set(id, None);
-            self.spans.set(id, None);
-            self.calendars.set(id, None);
-            self.graph_is_old = true;
+            self.forget(id);
         }
+    }
+
+    /// Takes a unit out of the table; its place is free.
+    pub(crate) fn forget(&mut self, id: UnitId) {
+        let name = self.name(id);
+        if self.by_name.get(&name) == Some(&id) {
+            self.by_name.remove(&name);
+        }
+        self.table[id.index()].is_gone = true;
+        self.touch(id); // What was kept of it is to be forgotten.
+        self.free_places += 1;
+        self.alarms.set(id, None);
+        self.spans.set(id, None);
+        self.calendars.set(id, None);
+        self.graph_is_old = true;
     }
 
     /// The timer section that a timer lives by.

@@ -9,7 +9,9 @@ use crate::ids::{JobId, RequestId};
 use crate::job::{Cause, JobType};
 use crate::manager::Manager;
 use crate::out::Out;
+use crate::path::PathState;
 use crate::service::ServiceState;
+use crate::socket::SocketState;
 use crate::state::ServiceResult;
 use crate::timer::TimerState;
 use crate::transaction::Plan;
@@ -183,7 +185,7 @@ impl Manager {
             }
             self.set(
                 unit,
-                |entry| match &mut entry.core {
+                |entry, _| match &mut entry.core {
                     Core::Service(service) if service.state == ServiceState::Failed => {
                         service.state = ServiceState::Dead;
                         service.facts.result = ServiceResult::Success;
@@ -191,8 +193,16 @@ impl Manager {
                     Core::Timer(timer) if timer.state == TimerState::Failed => {
                         timer.stop(ServiceResult::Success)
                     }
+                    Core::Socket(socket) if socket.state == SocketState::Failed => {
+                        socket.state = SocketState::Dead;
+                        socket.facts.result = ServiceResult::Success;
+                    }
+                    Core::Path(path) if path.state == PathState::Failed => {
+                        path.state = PathState::Dead;
+                        path.facts.result = ServiceResult::Success;
+                    }
                     Core::Plain(plain @ PlainState::Failed(_)) => *plain = PlainState::Dead,
-                    Core::Service(_) | Core::Timer(_) | Core::Plain(_) => {}
+                    Core::Service(_) | Core::Timer(_) | Core::Socket(_) | Core::Path(_) | Core::Plain(_) => {}
                 },
                 out,
             );

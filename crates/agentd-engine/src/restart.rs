@@ -1,6 +1,5 @@
 //! Resurrection: which ends are followed by a new start, after what delay, and when it is enough.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use agentd_unit::sections::ExitStatusSet;
@@ -8,6 +7,7 @@ use agentd_unit::{Restart, ServiceSection, UnitName, UnitSection};
 
 use crate::clock::Monotonic;
 use crate::event::ExitStatus;
+use crate::rate::Rate;
 use crate::state::ServiceResult;
 
 /// The least delay after a program that could not be executed at all: `RestartSec=0` on a missing file would
@@ -84,25 +84,14 @@ pub(crate) struct Restarts {
     /// Where the back-off stands.
     pub(crate) step: u32,
     /// The automatic starts that the start limit still remembers, the oldest first.
-    recent: VecDeque<Monotonic>,
+    recent: Rate,
 }
 
 impl Restarts {
     /// Whether one more automatic start at `at` stays within `StartLimitBurst` in any `StartLimitIntervalSec`. If so
     /// it is counted.
     pub(crate) fn admit(&mut self, unit: &UnitSection, at: Monotonic) -> bool {
-        let (interval, burst) = (unit.start_limit_interval, unit.start_limit_burst);
-        if interval.is_zero() || burst == 0 {
-            return true;
-        }
-        while self.recent.front().is_some_and(|earlier| *earlier + interval <= at) {
-            self.recent.pop_front();
-        }
-        if self.recent.len() >= burst as usize {
-            return false;
-        }
-        self.recent.push_back(at);
-        true
+        self.recent.admit(unit.start_limit_interval, unit.start_limit_burst, at)
     }
 
     /// Starts the back-off anew if the service was up long enough.
@@ -113,18 +102,18 @@ impl Restarts {
     }
 
     /// The counts of another manager: restarts, the step of the back-off, the starts that the limit counts.
-    pub(crate) fn of((count, step, recent): (u32, u32, VecDeque<Monotonic>)) -> Self {
+    pub(crate) fn of((count, step, recent): (u32, u32, Rate)) -> Self {
         Self { count, step, recent }
     }
 
     /// The automatic starts that the start limit still remembers, the oldest first.
     pub(crate) fn recent(&self) -> Vec<Monotonic> {
-        self.recent.iter().copied().collect()
+        self.recent.recent().collect()
     }
 
     /// Whether there is something to forget.
     pub(crate) fn count_something(&self) -> bool {
-        self.count > 0 || self.step > 0 || !self.recent.is_empty()
+        self.count > 0 || self.step > 0 || self.recent.recent().next().is_some()
     }
 
     /// Forgets everything: a person started it, or reset-failed.

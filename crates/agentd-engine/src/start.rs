@@ -98,7 +98,7 @@ impl Manager {
         }
         self.mark_running(id, out);
         let Some(entry) = self.entry_mut(unit) else { return };
-        entry.failure = None;
+        (entry.failure, entry.came_up) = (None, false);
         entry.returns_with.clear();
         if cause == Cause::Person {
             entry.restarts().forget();
@@ -111,7 +111,8 @@ impl Manager {
                 self.drive(unit, ServiceEvent::Start(Box::new(run)), out);
             }
             Core::Timer(_) => self.start_timer(unit, out),
-            Core::Plain(_) => self.set(unit, |entry| entry.core = Core::Plain(PlainState::Active), out),
+            Core::Socket(_) | Core::Path(_) => self.start_trigger(unit, out),
+            Core::Plain(_) => self.set(unit, |entry, _| entry.core = Core::Plain(PlainState::Active), out),
         }
     }
 
@@ -142,7 +143,10 @@ impl Manager {
         match self.entry(unit).map(|entry| &entry.core) {
             Some(Core::Service(_)) => self.drive(unit, event, out),
             Some(Core::Timer(_)) => self.stop_timer(unit, ServiceResult::Success, out),
-            Some(Core::Plain(_)) => self.set(unit, |entry| entry.core = Core::Plain(PlainState::Dead), out),
+            Some(Core::Socket(_) | Core::Path(_)) => self.stop_trigger(unit, out),
+            Some(Core::Plain(_)) => {
+                self.set(unit, |entry, _| entry.core = Core::Plain(PlainState::Dead), out)
+            }
             None => {}
         }
     }
@@ -169,7 +173,7 @@ impl Manager {
         if !self.entry(unit).is_some_and(|entry| entry.active() == ActiveState::Inactive) {
             return;
         }
-        self.set(unit, |entry| entry.fail(ServiceResult::Resources), out);
+        self.set(unit, |entry, _| entry.fail(ServiceResult::Resources), out);
     }
 
     /// SIGKILL did not end it in time: who waits for the stop is told, while the unit stays what it is.
@@ -196,6 +200,9 @@ impl Manager {
             (JobType::Start, JobResult::Done) if is_oneshot => {
                 (Level::Info, message::STARTED, format!("Finished {what}."))
             }
+            (JobType::Start, JobResult::Done) if matches!(unit.body, Body::Socket(_)) => {
+                (Level::Info, message::STARTED, format!("Listening on {what}."))
+            }
             (JobType::Start, JobResult::Done) if matches!(unit.body, Body::Target) => {
                 (Level::Info, message::STARTED, format!("Reached target {what}."))
             }
@@ -205,6 +212,9 @@ impl Manager {
             }
             (JobType::Start, JobResult::Failed | JobResult::Timeout | JobResult::Assert) => {
                 (Level::Error, message::START_FAILED, format!("Failed to start {what}."))
+            }
+            (JobType::Stop, JobResult::Done) if job.running && matches!(unit.body, Body::Socket(_)) => {
+                (Level::Info, message::STOPPED, format!("Closed {what}."))
             }
             (JobType::Stop, JobResult::Done) if job.running && matches!(unit.body, Body::Target) => {
                 (Level::Info, message::STOPPED, format!("Stopped target {what}."))

@@ -41,7 +41,7 @@ impl fmt::Display for ActiveState {
     }
 }
 
-/// Why a service ended, systemd's `Result`.
+/// Why a unit ended, systemd's `Result`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ServiceResult {
     /// As it should.
@@ -69,6 +69,12 @@ pub enum ServiceResult {
     ExecCondition,
     /// What would run is not what was signed (ours; systemd has no such result).
     Trust,
+    /// A socket or path unit triggered its unit more often than its trigger limit allows.
+    TriggerLimitHit,
+    /// The service of a socket was started too often.
+    ServiceStartLimitHit,
+    /// The unit of a path unit was started too often.
+    UnitStartLimitHit,
 }
 
 impl ServiceResult {
@@ -104,6 +110,9 @@ impl ServiceResult {
             Self::Protocol => "protocol",
             Self::ExecCondition => "exec-condition",
             Self::Trust => "trust",
+            Self::TriggerLimitHit => "trigger-limit-hit",
+            Self::ServiceStartLimitHit => "service-start-limit-hit",
+            Self::UnitStartLimitHit => "unit-start-limit-hit",
         }
     }
 }

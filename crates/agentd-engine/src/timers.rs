@@ -1,8 +1,7 @@
 //! Timers among units: what starts them, what they start, and when they hear of it.
 
-use agentd_unit::{LoadState, TimerTrigger};
+use agentd_unit::TimerTrigger;
 
-use crate::definitions::triggered;
 use crate::effect::{Effect, Level};
 use crate::graph::{Relation, UnitId};
 use crate::manager::Manager;
@@ -18,7 +17,7 @@ fn timer(entry: &mut Entry) -> Option<&mut Timer> {
 impl Manager {
     /// The unit that a timer starts.
     fn target_of(&self, id: UnitId) -> Option<UnitId> {
-        let name = triggered(&self.entry(id)?.unit)?;
+        let name = self.entry(id)?.unit.triggered()?;
         self.id(&name)
     }
 
@@ -59,27 +58,14 @@ impl Manager {
         let now = out.now;
         self.set(
             id,
-            |entry| timer(entry).into_iter().for_each(|timer| timer.start(&section, stamp, now)),
+            |entry, _| timer(entry).into_iter().for_each(|timer| timer.start(&section, stamp, now)),
             out,
         );
         self.plan_timer(id, out);
     }
 
-    fn cannot_trigger(&self, id: UnitId) -> Option<String> {
-        let name = triggered(&self.entry(id)?.unit)?;
-        let target = self.id(&name).and_then(|target| self.entry(target));
-        match target.map(|entry| &entry.newest().load) {
-            Some(LoadState::Loaded) => None,
-            Some(LoadState::BadSetting(reason) | LoadState::Error(reason)) => {
-                Some(format!("it starts {name}, which could not be loaded: {reason}"))
-            }
-            Some(LoadState::Masked) => Some(format!("it starts {name}, which is masked")),
-            Some(LoadState::NotFound) | None => Some(format!("it starts {name}, which does not exist")),
-        }
-    }
-
     pub(crate) fn stop_timer(&mut self, id: UnitId, result: ServiceResult, out: &mut Out<'_>) {
-        self.set(id, |entry| timer(entry).into_iter().for_each(|timer| timer.stop(result)), out);
+        self.set(id, |entry, _| timer(entry).into_iter().for_each(|timer| timer.stop(result)), out);
         self.spans.set(id, None);
         self.calendars.set(id, None);
         if result != ServiceResult::Success
@@ -98,7 +84,7 @@ impl Manager {
     fn plan_timer(&mut self, id: UnitId, out: &mut Out<'_>) {
         let Some(section) = self.timer_section(id) else { return };
         let (born, target) = (self.born.boottime, self.target_facts(id));
-        self.set(id, |entry| timer(entry).into_iter().for_each(|t| t.plan(&section, born, target)), out);
+        self.set(id, |entry, _| timer(entry).into_iter().for_each(|t| t.plan(&section, born, target)), out);
         let next = self.entry_mut(id).and_then(timer).map(|timer| (timer.next_boottime, timer.next_realtime));
         let (span, calendar) = next.unwrap_or_default();
         self.spans.set(id, span);
@@ -186,7 +172,11 @@ impl Manager {
         }
         self.set_trigger(unit, Some(name));
         if self.start_by_manager(unit, out) {
-            self.set(id, |entry| timer(entry).into_iter().for_each(|t| t.state = TimerState::Running), out);
+            self.set(
+                id,
+                |entry, _| timer(entry).into_iter().for_each(|t| t.state = TimerState::Running),
+                out,
+            );
         } else {
             self.set_trigger(unit, None);
         }

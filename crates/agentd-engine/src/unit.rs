@@ -9,9 +9,11 @@ use crate::checks::Checks;
 use crate::clock::{Boottime, Monotonic, Now};
 use crate::effect::Monitor;
 use crate::graph::UnitId;
-use crate::ids::JobId;
+use crate::ids::{EffectId, JobId};
+use crate::path::{PathState, PathUnit};
 use crate::restart::Restarts;
 use crate::service::{Facts, ServiceState};
+use crate::socket::{Socket, SocketState};
 use crate::state::{ActiveState, ServiceResult};
 use crate::timer::Timer;
 
@@ -38,6 +40,8 @@ pub(crate) enum PlainState {
 pub(crate) enum Core {
     Service(Box<ServiceCore>),
     Timer(Box<Timer>),
+    Socket(Box<Socket>),
+    Path(Box<PathUnit>),
     Plain(PlainState),
 }
 
@@ -100,7 +104,7 @@ pub(crate) struct Entry {
     pub(crate) failure: Option<String>,
     /// It went down, or did not come up, because of these: it returns with any of them.
     pub(crate) returns_with: BTreeSet<UnitId>,
-    /// The timer that the next start is for.
+    /// The timer, socket or path unit that the next start is for.
     pub(crate) trigger: Option<UnitName>,
     /// The unit whose end the next start is for.
     pub(crate) monitor: Option<Monitor>,
@@ -108,6 +112,11 @@ pub(crate) struct Entry {
     starts: Restarts,
     /// What its conditions said when it was last to be started.
     pub(crate) checks: Checks,
+    /// Its last life got as far as being up.
+    pub(crate) came_up: bool,
+    /// It is made for one connection, of this socket, and forgotten with it.
+    pub(crate) passing: bool,
+    pub(crate) connection: Option<(UnitId, EffectId)>,
     /// When it is next started because an active unit upholds it.
     pub(crate) uphold_at: Option<Monotonic>,
     /// Something is kept of it for a manager after this one.
@@ -119,7 +128,9 @@ impl Entry {
         let core = match &unit.body {
             Body::Service(_) => Core::Service(Box::default()),
             Body::Timer(_) => Core::Timer(Box::default()),
-            Body::Socket(_) | Body::Path(_) | Body::Target | Body::Slice(_) => Core::Plain(PlainState::Dead),
+            Body::Socket(_) => Core::Socket(Box::default()),
+            Body::Path(_) => Core::Path(Box::default()),
+            Body::Target | Body::Slice(_) => Core::Plain(PlainState::Dead),
         };
         Self {
             unit,
@@ -134,6 +145,9 @@ impl Entry {
             monitor: None,
             starts: Restarts::default(),
             checks: Checks::default(),
+            came_up: false,
+            passing: false,
+            connection: None,
             uphold_at: None,
             is_kept: false,
         }
@@ -144,6 +158,8 @@ impl Entry {
         match &self.core {
             Core::Service(service) => service.state.active(),
             Core::Timer(timer) => timer.active(),
+            Core::Socket(socket) => socket.state.active(),
+            Core::Path(path) => path.state.active(),
             Core::Plain(PlainState::Dead) => ActiveState::Inactive,
             Core::Plain(PlainState::Active) => ActiveState::Active,
             Core::Plain(PlainState::Failed(_)) => ActiveState::Failed,
@@ -155,6 +171,8 @@ impl Entry {
         match &self.core {
             Core::Service(service) => service.state.as_str(),
             Core::Timer(timer) => timer.state.as_str(),
+            Core::Socket(socket) => socket.state.as_str(),
+            Core::Path(path) => path.state.as_str(),
             Core::Plain(PlainState::Dead) => "dead",
             Core::Plain(PlainState::Active) => "active",
             Core::Plain(PlainState::Failed(_)) => "failed",
@@ -174,6 +192,8 @@ impl Entry {
         match &self.core {
             Core::Service(service) => service.facts.result,
             Core::Timer(timer) => timer.result,
+            Core::Socket(socket) => socket.facts.result,
+            Core::Path(path) => path.facts.result,
             Core::Plain(PlainState::Failed(result)) => *result,
             Core::Plain(PlainState::Dead | PlainState::Active) => ServiceResult::Success,
         }
@@ -194,6 +214,11 @@ impl Entry {
         matches!(&self.core, Core::Service(service) if matches!(service.state, ServiceState::AutoRestart { .. }))
     }
 
+    /// What it was started by stays in force until it is down: it has processes, sockets or watches.
+    pub(crate) const fn keeps_definition(&self) -> bool {
+        matches!(self.core, Core::Service(_) | Core::Socket(_) | Core::Path(_))
+    }
+
     pub(crate) fn service(&self) -> Option<&ServiceCore> {
         if let Core::Service(service) = &self.core { Some(service) } else { None }
     }
@@ -206,7 +231,7 @@ impl Entry {
     pub(crate) fn restarts(&mut self) -> &mut Restarts {
         match &mut self.core {
             Core::Service(service) => &mut service.facts.restarts,
-            Core::Timer(_) | Core::Plain(_) => &mut self.starts,
+            Core::Timer(_) | Core::Socket(_) | Core::Path(_) | Core::Plain(_) => &mut self.starts,
         }
     }
 
@@ -218,6 +243,14 @@ impl Entry {
                 service.facts.result = result;
             }
             Core::Timer(timer) => timer.stop(result),
+            Core::Socket(socket) => {
+                socket.state = SocketState::Failed;
+                socket.facts.result = result;
+            }
+            Core::Path(path) => {
+                path.state = PathState::Failed;
+                path.facts.result = result;
+            }
             Core::Plain(plain) => *plain = PlainState::Failed(result),
         }
     }

@@ -61,7 +61,11 @@ pub struct UnitView {
     pub restart_delay: Option<Duration>,
     /// What only a timer has.
     pub timer: Option<TimerView>,
-    /// The timer that starts it, if one does.
+    /// What only a socket has.
+    pub socket: Option<SocketView>,
+    /// What a timer, socket or path unit starts; a socket with `Accept` has none.
+    pub triggers: Option<UnitName>,
+    /// The timers, sockets and path units that start it.
     pub triggered_by: Vec<UnitName>,
     /// Its conditions held when it was last to be started.
     pub condition_result: bool,
@@ -99,6 +103,17 @@ pub struct TimerView {
     pub last_trigger: Option<Realtime>,
     /// How often it was due while its unit was still running.
     pub skipped: u64,
+}
+
+/// A socket as it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SocketView {
+    /// How many connections it took, with `Accept`.
+    pub accepted: u64,
+    /// How many of them are there now.
+    pub connections: u64,
+    /// How many it refused.
+    pub refused: u64,
 }
 
 /// One job as it stands.

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::definitions::triggered;
 use crate::graph::{Relation, UnitId};
 use crate::job::{Check, Job};
 use crate::manager::Manager;
 use crate::service::ServiceState;
 use crate::unit::{Core, Entry};
-use crate::view::{JobView, TimerView, UnitView};
+use crate::view::{JobView, SocketView, TimerView, UnitView};
 
 impl Manager {
     pub(crate) fn view(&self, id: UnitId) -> Option<UnitView> {
@@ -45,6 +44,8 @@ impl Manager {
             restart_at,
             restart_delay: facts.and_then(|facts| facts.restart_delay).filter(|_| restart_at.is_some()),
             timer: view_timer(entry),
+            socket: view_socket(entry),
+            triggers: entry.unit.triggered(),
             triggered_by: triggered_by.collect(),
             condition_result: entry.checks.condition,
             assert_result: entry.checks.assertion,
@@ -71,10 +72,20 @@ impl Manager {
 fn view_timer(entry: &Entry) -> Option<TimerView> {
     let Core::Timer(timer) = &entry.core else { return None };
     Some(TimerView {
-        unit: triggered(&entry.unit)?,
+        unit: entry.unit.triggered()?,
         next_realtime: timer.next_realtime,
         next_boottime: timer.next_boottime,
         last_trigger: timer.last_trigger,
         skipped: timer.skipped,
+    })
+}
+
+fn view_socket(entry: &Entry) -> Option<SocketView> {
+    let Core::Socket(socket) = &entry.core else { return None };
+    let facts = &socket.facts;
+    Some(SocketView {
+        accepted: facts.accepted,
+        connections: facts.connections.len() as u64,
+        refused: facts.refused,
     })
 }

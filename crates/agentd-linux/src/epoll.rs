@@ -30,6 +30,18 @@ impl Epoll {
         Ok(self.0.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, token))?)
     }
 
+    /// Watches `fd` for input under the name `token` and tells of it once; then it is to be armed again.
+    ///
+    /// # Errors
+    /// EPERM: the descriptor cannot be waited for (a regular file); ENOMEM, ENOSPC.
+    pub fn arm(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
+        let mut event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLONESHOT, token);
+        match self.0.modify(&fd, &mut event) {
+            Err(nix::errno::Errno::ENOENT) => Ok(self.0.add(fd, event)?),
+            other => Ok(other?),
+        }
+    }
+
     /// Watches `fd` for a hang-up or an error alone, under the name `token`. It is told for as long as the open file
     /// lives, also when `fd` is closed while a copy of it is open elsewhere: [`remove`](Self::remove) it first.
     ///

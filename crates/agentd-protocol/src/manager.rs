@@ -192,6 +192,57 @@ pub struct TimerInfo {
     pub skipped: u64,
 }
 
+/// The answer to `ListSockets`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ListSocketsReply {
+    /// By address.
+    pub sockets: Vec<SocketInfo>,
+}
+
+/// One address of a socket unit.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct SocketInfo {
+    /// The socket's name.
+    pub id: String,
+    /// The address, as it stands in the file.
+    pub listen: String,
+    /// `Stream`, `Datagram`, `SequentialPacket`, `FIFO`, `Special`, `Netlink`.
+    #[serde(rename = "Type")]
+    pub kind: String,
+    /// What it starts; of a socket with `Accept` the template.
+    pub unit: String,
+    /// What the socket is for others.
+    pub active_state: ActiveState,
+    /// What it is for itself: `listening`, `running` …
+    pub sub_state: String,
+}
+
+/// The answer to `ListPaths`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ListPathsReply {
+    /// By path.
+    pub paths: Vec<PathInfo>,
+}
+
+/// One path of a path unit.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct PathInfo {
+    /// The path unit's name.
+    pub id: String,
+    /// The path.
+    pub path: String,
+    /// `PathExists` and the like.
+    pub condition: String,
+    /// What it starts.
+    pub unit: String,
+    /// What the path unit is for others.
+    pub active_state: ActiveState,
+    /// What it is for itself: `waiting`, `running` …
+    pub sub_state: String,
+}
+
 /// The answer to `ListJobs`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ListJobsReply {

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 use crate::error::CallError;
 use crate::introspect::{DescriptionReply, DescriptionRequest, INTERFACES, InfoReply};
 use crate::manager::{
-    CancelJobRequest, Empty, FreezeRequest, JobReply, JobRequest, KillRequest, ListJobsReply,
-    ListTimersReply, ListUnitsReply, ListUnitsRequest, ManagerStatus, PlanReply, ReloadReply,
-    ResetFailedRequest, ShutdownRequest,
+    CancelJobRequest, Empty, FreezeRequest, JobReply, JobRequest, KillRequest, ListJobsReply, ListPathsReply,
+    ListSocketsReply, ListTimersReply, ListUnitsReply, ListUnitsRequest, ManagerStatus, PlanReply,
+    ReloadReply, ResetFailedRequest, ShutdownRequest,
 };
 use crate::message::{Call, MessageError, to_object};
 use crate::unit::{
@@ -166,6 +166,10 @@ methods! {
     "io.agentd.Manager" ListUnits(ListUnitsRequest) -> ListUnitsReply;
     /// Lists timers.
     "io.agentd.Manager" ListTimers(Empty) -> ListTimersReply;
+    /// Lists what sockets listen on.
+    "io.agentd.Manager" ListSockets(Empty) -> ListSocketsReply;
+    /// Lists what path units wait for.
+    "io.agentd.Manager" ListPaths(Empty) -> ListPathsReply;
     /// Lists jobs.
     "io.agentd.Manager" ListJobs(Empty) -> ListJobsReply;
     /// Calls a job off.
@@ -214,6 +218,8 @@ impl Request {
             | Self::GetInterfaceDescription(_)
             | Self::ListUnits(_)
             | Self::ListTimers(_)
+            | Self::ListSockets(_)
+            | Self::ListPaths(_)
             | Self::ListJobs(_)
             | Self::ListUnitFiles(_)
             | Self::GetUnitFileState(_)
@@ -268,6 +274,8 @@ impl Request {
             | Self::GetInterfaceDescription(_)
             | Self::ListUnits(_)
             | Self::ListTimers(_)
+            | Self::ListSockets(_)
+            | Self::ListPaths(_)
             | Self::ListJobs(_)
             | Self::ListUnitFiles(_)
             | Self::PlanReload(_)

@@ -194,9 +194,22 @@ pub struct UnitProperties {
     /// When a timer last fired.
     #[serde(rename = "LastTriggerUSec")]
     pub last_trigger_usec: u64,
-    /// What a timer starts.
+    /// What a socket listens on and how, in order: `/run/a.sock (Stream)`.
+    pub listen: Vec<String>,
+    /// What a path unit waits for: `/run/a (PathExists)`.
+    pub paths: Vec<String>,
+    /// How many connections a socket with `Accept` took.
+    #[serde(rename = "NAccepted")]
+    pub n_accepted: u64,
+    /// How many of them are there now.
+    #[serde(rename = "NConnections")]
+    pub n_connections: u64,
+    /// How many it refused.
+    #[serde(rename = "NRefused")]
+    pub n_refused: u64,
+    /// What a timer, socket or path unit starts.
     pub triggers: Vec<String>,
-    /// The timers that start it.
+    /// The timers, sockets and path units that start it.
     pub triggered_by: Vec<String>,
 
     /// Every edge to other units.

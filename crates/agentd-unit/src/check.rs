@@ -31,6 +31,8 @@ pub(crate) fn cross_check(
             check.commands();
             check.restart();
             check.own_timer();
+            check.own_socket();
+            check.own_path();
             check.rollout();
         }
         UnitType::Timer => check.timer(),
@@ -268,6 +270,37 @@ impl Check<'_> {
                 "take it out",
             );
         }
+    }
+
+    fn own_socket(&mut self) {
+        if self.draft.section(Section::Socket).is_none() {
+            return;
+        }
+        if self.was_set(Section::Socket, "Service") {
+            let message = "[Socket] Service: a service's own socket starts that service";
+            self.error(
+                Section::Socket,
+                "Service",
+                message,
+                "take it out, or write a .socket.toml of its own",
+            );
+        }
+        if self.draft.socket.accept {
+            let message = "[Socket] Accept: needs a template for its instances, which this service is not";
+            self.error(Section::Socket, "Accept", message, "write NAME@.service.toml and NAME.socket.toml");
+        }
+        self.socket();
+    }
+
+    fn own_path(&mut self) {
+        if self.draft.section(Section::Path).is_none() {
+            return;
+        }
+        if self.was_set(Section::Path, "Unit") {
+            let message = "[Path] Unit: a service's own path unit starts that service";
+            self.error(Section::Path, "Unit", message, "take it out, or write a .path.toml of its own");
+        }
+        self.path();
     }
 
     fn timer(&mut self) {

@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use cycles::Cycle;
 
-use crate::name::{UnitName, UnitType};
+use crate::name::UnitName;
 use crate::names::UnitNames;
 use crate::set::UnitSet;
-use crate::unit::{Body, Unit};
+use crate::unit::Unit;
 
 /// What one unit is to another, named from the side that the edge leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,7 +72,7 @@ impl Edges {
     #[must_use]
     pub fn of(set: &UnitSet) -> Self {
         let mut names: BTreeSet<&UnitName> = set.iter().map(|unit| &unit.name).collect();
-        let triggered: Vec<UnitName> = set.iter().filter_map(|unit| triggered(unit)).collect();
+        let triggered: Vec<UnitName> = set.iter().filter_map(|unit| unit.triggered()).collect();
         names.extend(set.iter().flat_map(|unit| mentions(unit)).map(|name| set.resolve(name)));
         names.extend(triggered.iter().map(|name| set.resolve(name)));
         let names: Vec<UnitName> = names.into_iter().cloned().collect();
@@ -136,17 +136,12 @@ impl Edges {
     }
 }
 
-/// The unit that a timer starts.
-fn triggered(unit: &Unit) -> Option<UnitName> {
-    let Body::Timer(timer) = &unit.body else { return None };
-    Some(timer.unit.clone().unwrap_or_else(|| unit.name.with_type(UnitType::Service)))
-}
-
 /// Every name that a definition mentions.
 fn mentions(unit: &Unit) -> impl Iterator<Item = &UnitName> {
     let install = &unit.install;
     let install = [&install.wanted_by, &install.required_by, &install.upheld_by];
-    written(unit).into_iter().map(|(names, ..)| names).chain(install).flatten()
+    let sockets = unit.as_service().map(|body| &body.service.life.sockets);
+    written(unit).into_iter().map(|(names, ..)| names).chain(install).chain(sockets).flatten()
 }
 
 /// The keys of `[Unit]` that name units: names, kind, and whether the edge leaves this unit.
@@ -215,7 +210,7 @@ impl Draft {
         .filter(|_| unit.enabled)
     }
 
-    /// What follows: edges order where nobody said otherwise, and a timer comes before what it starts.
+    /// What follows: edges order where nobody said otherwise, and what starts a unit comes before it.
     fn implied(&mut self, id: u32, unit: &Unit, place: &impl Fn(&UnitName) -> Option<u32>) {
         if unit.implicit_order {
             for (names, kind, _) in written(unit).into_iter().filter(|(_, k, _)| k.is_hard() || k.is_soft()) {
@@ -229,9 +224,16 @@ impl Draft {
                 }
             }
         }
-        if let Some(other) = triggered(unit).and_then(|name| place(&name)) {
+        if let Some(other) = unit.triggered().and_then(|name| place(&name)) {
             self.push(id, EdgeKind::Triggers, other, false);
             self.order_unless_written(other, id, true); // systemd.timer(5), "Implicit Dependencies".
+        }
+        // systemd.service(5), "Implicit Dependencies".
+        let sockets = unit.as_service().map(|body| &body.service.life.sockets);
+        for socket in sockets.into_iter().flatten().filter_map(place) {
+            self.push(id, EdgeKind::Wants, socket, false);
+            self.push(socket, EdgeKind::Triggers, id, false);
+            self.order_unless_written(id, socket, true);
         }
     }
 

@@ -31,12 +31,6 @@ impl UnitType {
     pub const ALL: [Self; 6] =
         [Self::Service, Self::Timer, Self::Socket, Self::Target, Self::Slice, Self::Path];
 
-    /// Whether this version can start units of the type; the others are read, checked and shown.
-    #[must_use]
-    pub const fn can_start(self) -> bool {
-        !matches!(self, Self::Socket | Self::Path)
-    }
-
     /// The type that a name ends in.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {

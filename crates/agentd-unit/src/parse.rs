@@ -13,6 +13,7 @@ use crate::exec::ExecKind;
 use crate::ini_front;
 use crate::name::{UnitName, UnitType};
 use crate::schema::{self, ApplyContext, Section, Setting, Slot};
+use crate::sections::InstallSection;
 use crate::source::{Origin, SourceFile, Syntax};
 use crate::specifier::SpecifierContext;
 use crate::strict;
@@ -34,8 +35,8 @@ pub struct ParseContext<'a> {
 pub struct Parsed {
     /// The unit. With an error among the findings its load state is `BadSetting`.
     pub unit: Unit,
-    /// The timer that a service's own `[Timer]` makes.
-    pub timer: Option<Unit>,
+    /// What a service's own `[Timer]`, `[Socket]` and `[Path]` make.
+    pub own: Vec<Unit>,
     /// Everything that was found, in the order of the files.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -48,16 +49,9 @@ pub fn parse_unit(name: &UnitName, files: &[Arc<SourceFile>], context: &ParseCon
     reader.files(files);
     let mut unit = assemble(name, files, &mut reader.draft);
     unit.warnings = reader.diagnostics.iter().filter(|d| !d.is_error()).map(Diagnostic::to_string).collect();
-    unit.load = match load_state(&reader.diagnostics) {
-        // Fail closed: what cannot be started must not count as loaded.
-        LoadState::Loaded if !name.unit_type().can_start() => LoadState::Error(format!(
-            "its file is right, but this version of agentd starts no {} units",
-            name.unit_type()
-        )),
-        state => state,
-    };
-    let timer = own_timer(&mut unit, &reader.draft);
-    Parsed { unit, timer, diagnostics: reader.diagnostics }
+    unit.load = load_state(&reader.diagnostics);
+    let own = own_units(&mut unit, &reader.draft);
+    Parsed { unit, own, diagnostics: reader.diagnostics }
 }
 
 fn load_state(diagnostics: &[Diagnostic]) -> LoadState {
@@ -211,8 +205,7 @@ impl Reader<'_> {
             let message = format!("{}: {}", key(), warned.why);
             self.tell(Diagnostic::warning(source, span, message).with_help(warned.help));
         }
-        // Of a unit that cannot start at all it is said once, and a wrong value has none anyway.
-        let is_quiet = reset || is_wrong || !self.name.unit_type().can_start();
+        let is_quiet = reset || is_wrong; // A wrong value has no effect anyway.
         if let Some(later) = setting.later.filter(|_| !is_quiet) {
             let message = format!("{}: is checked but has no effect yet: {later}", key());
             self.tell(Diagnostic::warning(source, assignment.key.span.clone(), message));
@@ -329,32 +322,60 @@ fn assemble(name: &UnitName, files: &[Arc<SourceFile>], draft: &mut Draft) -> Un
     unit
 }
 
-/// The timer of a service that brings its own: it takes the service's `[Install]` over, since the clock and not
-/// the boot is to start the service.
-fn own_timer(service: &mut Unit, draft: &Draft) -> Option<Unit> {
+/// The timer, socket and path unit that a service brings: they take the service's `[Install]` over, since they and not
+/// the boot are to start the service.
+fn own_units(service: &mut Unit, draft: &Draft) -> Vec<Unit> {
     if service.name.unit_type() != UnitType::Service {
-        return None;
+        return Vec::new();
     }
-    draft.section(Section::Timer)?;
-    let mut timer = Unit::not_found(service.name.with_type(UnitType::Timer));
-    timer.load = match &service.load {
-        LoadState::Loaded => LoadState::Loaded,
-        other => other.clone(),
+    let mut own = Vec::new();
+    for (section, unit_type) in [
+        (Section::Timer, UnitType::Timer),
+        (Section::Socket, UnitType::Socket),
+        (Section::Path, UnitType::Path),
+    ] {
+        if draft.section(section).is_some() {
+            own.push(own_unit(service, unit_type, draft));
+        }
+    }
+    if !own.is_empty() {
+        service.install = InstallSection::default();
+        service.enabled = false;
+    }
+    own
+}
+
+fn own_unit(service: &Unit, unit_type: UnitType, draft: &Draft) -> Unit {
+    let mut unit = Unit::not_found(service.name.with_type(unit_type));
+    unit.load = service.load.clone();
+    unit.fragment.clone_from(&service.fragment);
+    unit.drop_ins.clone_from(&service.drop_ins);
+    unit.sources.clone_from(&service.sources);
+    unit.install.clone_from(&service.install);
+    unit.install.alias.clear();
+    unit.enabled = service.enabled;
+    let (what, content) = match unit_type {
+        UnitType::Socket => {
+            unit.body = Body::Socket(Box::new(draft.socket.clone()));
+            ("Socket", format!("{:?}", draft.socket))
+        }
+        UnitType::Path => {
+            let mut path = draft.path.clone();
+            path.unit.get_or_insert_with(|| service.name.clone());
+            unit.body = Body::Path(Box::new(path));
+            ("Path", format!("{:?}", draft.path))
+        }
+        _ => {
+            let mut timer = draft.timer.clone();
+            timer.unit.get_or_insert_with(|| service.name.clone());
+            unit.body = Body::Timer(Box::new(timer));
+            let triggers: Vec<String> = draft.timer.triggers.iter().map(ToString::to_string).collect();
+            ("Timer", format!("{} {}", triggers.join(" "), draft.timer.persistent))
+        }
     };
-    timer.fragment.clone_from(&service.fragment);
-    timer.drop_ins.clone_from(&service.drop_ins);
-    timer.sources.clone_from(&service.sources);
-    timer.unit.description = Some(format!("Timer of {}", service.description()));
-    timer.install = take(&mut service.install);
-    timer.install.alias.clear();
-    timer.enabled = take(&mut service.enabled);
-    timer.body = Body::Timer(Box::new(draft.timer.clone()));
-    if let Body::Timer(body) = &mut timer.body {
-        body.unit.get_or_insert_with(|| service.name.clone());
-    }
-    // What else the service's file says does not change the timer.
-    let mut pieces: Vec<String> = draft.timer.triggers.iter().map(ToString::to_string).collect();
-    pieces.push(format!("{} {:?} {}", draft.timer.persistent, timer.install, timer.name));
-    timer.digest = digest(pieces.iter().map(String::as_bytes));
-    Some(timer)
+    unit.unit.description = Some(format!("{what} of {}", service.description()));
+    // What else the service's file says does not change it.
+    let install = format!("{:?} {}", unit.install, unit.name);
+    unit.digest = digest([content, install].iter().map(String::as_bytes));
+    unit
 }

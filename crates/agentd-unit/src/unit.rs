@@ -172,6 +172,18 @@ impl Unit {
         self.unit.description.as_deref().unwrap_or(self.name.as_str())
     }
 
+    /// The unit that a timer, a socket or a path unit starts. A socket with `Accept` starts many, and names none.
+    #[must_use]
+    pub fn triggered(&self) -> Option<UnitName> {
+        let named = match &self.body {
+            Body::Timer(timer) => &timer.unit,
+            Body::Socket(socket) if !socket.accept => &socket.service,
+            Body::Path(path) => &path.unit,
+            Body::Socket(_) | Body::Service(_) | Body::Target | Body::Slice(_) => return None,
+        };
+        Some(named.clone().unwrap_or_else(|| self.name.with_type(UnitType::Service)))
+    }
+
     /// The service sections, if it is a service.
     #[must_use]
     pub fn as_service(&self) -> Option<&ServiceBody> {

@@ -222,7 +222,7 @@ User = "b""#,
             "3:2: the section [Service] stands twice in this file (write all of its settings below one of them)",
         ),
         ("[Servce]", "3:2: there is no section [Servce] (did you mean [Service]?)"),
-        ("[Socket]", "3:2: [Socket] has no place in a service (a.service is a service by its name)"),
+        ("[Slice]", "3:2: [Slice] has no place in a service (a.service is a service by its name)"),
         ("[[Unit]]", "3:3: [[Unit]] is a list of tables (write the section once, as [Unit])"),
         (
             "[Unit]\nAfter = [\"db\"]",

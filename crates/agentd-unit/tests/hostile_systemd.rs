@@ -108,7 +108,7 @@ fn said(parsed: &Parsed) -> impl PartialEq + std::fmt::Debug {
     let unit = &parsed.unit;
     let load = matches!(unit.load, LoadState::Loaded);
     // The earliest trigger counts, in whatever order they stand.
-    let timer = parsed.timer.as_ref().map(|timer| {
+    let timer = parsed.own.iter().find(|unit| matches!(unit.body, Body::Timer(_))).map(|timer| {
         let Body::Timer(section) = &timer.body else { panic!("a timer") };
         let mut triggers: Vec<String> = section.triggers.iter().map(ToString::to_string).collect();
         triggers.sort();

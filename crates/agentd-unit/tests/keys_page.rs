@@ -21,7 +21,7 @@ fn the_page_has_each_key_with_its_state() {
     for row in [
         "| `ExecStart` | command |  | applied | systemd.service(5) | The main process; several only for Type=oneshot |",
         "| `RestartSec` | span of time | 100 ms | applied | systemd.service(5) | How long a restart waits |",
-        "| `ListenStream` | address, or a list of them |  | checked: sockets come with a later version | systemd.socket(5) |",
+        "| `ListenStream` | address, or a list of them |  | applied | systemd.socket(5) |",
         "| `CPUShares` | | | not supported: it belongs to cgroup v1, and agentd uses v2 alone | systemd.resource-control(5) | |",
         "| `Cron` | cron expression, or a list of them |  | applied | agentd |",
     ] {

@@ -46,7 +46,7 @@ fn each_shipped_unit_and_example_is_without_a_finding() {
 fn each_unit_that_a_shipped_unit_names_is_shipped() {
     let units = read("units");
     let known = |name: &UnitName| {
-        units.contains_key(name) || units.values().any(|p| p.timer.as_ref().is_some_and(|t| t.name == *name))
+        units.contains_key(name) || units.values().any(|p| p.own.iter().any(|own| own.name == *name))
     };
     for Parsed { unit: Unit { name, unit, install, .. }, .. } in units.values() {
         let edges =
@@ -61,7 +61,7 @@ fn each_unit_that_a_shipped_unit_names_is_shipped() {
 fn a_fresh_machine_starts_the_example_agents_and_no_shell() {
     let enabled: Vec<String> = read("units")
         .into_values()
-        .flat_map(|parsed| parsed.timer.into_iter().chain([parsed.unit]))
+        .flat_map(|parsed| parsed.own.into_iter().chain([parsed.unit]))
         .filter(|unit| unit.install.present && unit.install.enabled != Some(false))
         .map(|unit| unit.name.to_string())
         .collect();

@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use agentd_engine::EffectId;
 use agentd_linux::epoll::Waker;
 use agentd_linux::user::Accounts;
 use agentd_protocol::CallError;
@@ -74,6 +75,19 @@ pub enum Errand {
     Files(UnitName, bool, Answer),
 }
 
+/// A connection that was taken and waits for its instance.
+#[derive(Debug)]
+pub struct Taken {
+    /// The effect that took it, and its name.
+    pub id: EffectId,
+    /// The socket that it came in at.
+    pub socket: UnitName,
+    /// The instance that it is for.
+    pub instance: UnitName,
+    /// Where it comes from.
+    pub source: Option<String>,
+}
+
 /// What a thread that reads units comes back with.
 #[derive(Debug)]
 pub enum Read {
@@ -85,6 +99,13 @@ pub enum Read {
         set: UnitSet,
         /// The request that waits for it.
         inbound: Box<Inbound>,
+    },
+    /// The instance for a connection was looked up.
+    Instance {
+        /// What was found: the instance, and what it can cause to start.
+        set: UnitSet,
+        /// The connection.
+        taken: Box<Taken>,
     },
 }
 
@@ -167,6 +188,18 @@ impl Loading {
             let ring = crate::boot::ground::keys(&config, uid);
             let set = loader.find(&name, &|name| known.contains(name), &TrustGate { policy, ring: &ring });
             Some(Read::Named { set, inbound: Box::new(inbound) })
+        });
+    }
+
+    /// Loads the instance for a connection on a thread of its own, with what it needs and is not known.
+    pub fn find_instance(&self, config: &Config, known: UnitSet, taken: Taken) {
+        let (loader, config) = (self.loader.clone(), config.clone());
+        let (policy, uid) = (self.policy, self.uid);
+        self.on_a_thread(move || {
+            let ring = crate::boot::ground::keys(&config, uid);
+            let is_known = |name: &UnitName| known.get(name).is_some();
+            let set = loader.find(&taken.instance, &is_known, &TrustGate { policy, ring: &ring });
+            Some(Read::Instance { set, taken: Box::new(taken) })
         });
     }
 

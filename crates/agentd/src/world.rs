@@ -30,7 +30,9 @@ use crate::control::{Answer, Follower, Inbound, unit_files};
 use crate::journal::{self, Journal};
 use crate::log::{FollowId, LogConfig, LogStore};
 use crate::perform::Spawner;
+use crate::perform::paths::Paths;
 use crate::perform::runs::{Run, Runs};
+use crate::perform::sockets::Sockets;
 use crate::perform::start::{self, JOURNAL_UNIT, level_max};
 use crate::perform::store::{self, Stores};
 use crate::perform::trust::Trust;
@@ -74,6 +76,10 @@ pub struct World {
     pub state: Arc<StateDir>,
     /// Where stamps are written without the main loop waiting for a disk.
     pub stamps: Stamps,
+    /// What socket units listen on.
+    pub sockets: Sockets,
+    /// What path units wait for.
+    pub paths: Paths,
     /// What makes processes.
     pub spawner: Spawner,
     /// Our part of the cgroup tree, where there is one.
@@ -248,6 +254,7 @@ impl World {
             return;
         }
         if let (Some(log), Some(unit)) = (&self.log, &record.unit) {
+            let unit = self.sockets.log_of(unit);
             log.record(unit, record.run, journal::LogLevel::from(record.level).number(), &record.text);
         }
     }

@@ -155,6 +155,9 @@ fn a_new_agent_of_each_kind_starts_at_once() {
         ("shell", vec!["--kind", "exec"]),
         ("gopher", vec!["--kind", "go", "--kit", &kit]),
         ("clock-work", vec!["--timer"]),
+        ("door", vec!["--socket"]),
+        ("gate", vec!["--socket", "--kind", "exec"]),
+        ("hatch", vec!["--socket", "--kind", "go", "--kit", &kit]),
     ] {
         let words: Vec<&str> = ["new", name].into_iter().chain(words).collect();
         let output = ctl(&manager, &words).output().unwrap();
@@ -162,7 +165,7 @@ fn a_new_agent_of_each_kind_starts_at_once() {
         let again = ctl(&manager, &words).output().unwrap();
         assert!(again.status.code() == Some(1) && text(&again).contains("is not written over"), "{name}");
     }
-    let units: Vec<PathBuf> = ["snake", "shell", "gopher", "clock-work"]
+    let units: Vec<PathBuf> = ["snake", "shell", "gopher", "clock-work", "door", "gate", "hatch"]
         .map(|name| own(&manager, &format!("{name}.service.toml")))
         .into();
     let check = ctl(&manager, &["analyze", "verify"]).args(&units).output().unwrap();
@@ -175,6 +178,18 @@ fn a_new_agent_of_each_kind_starts_at_once() {
             told.contains("counted to")
         });
     }
+    for name in ["door", "gate", "hatch"] {
+        manager.until_property(&format!("{name}.socket"), "SubState", "listening");
+        let listen = manager.property(&format!("{name}.socket"), "Listen");
+        let path = listen.strip_suffix(" (Stream)").unwrap();
+        let mut answer = String::new();
+        let mut client = std::os::unix::net::UnixStream::connect(path).unwrap();
+        client.set_read_timeout(Some(common::PATIENCE)).unwrap();
+        std::io::Read::read_to_string(&mut client, &mut answer).unwrap();
+        assert_eq!(answer, format!("Hello from {name}\n"));
+    }
+    let sockets = manager.ok(&["list-sockets"]);
+    assert!(sockets.contains("door.socket") && sockets.contains("3 sockets listed."), "{sockets}");
     assert_eq!(manager.property("clock-work.timer", "ActiveState"), "active");
     manager.ok(&["start", "clock-work"]);
     manager.until("its words are not kept", |m| {

@@ -69,6 +69,9 @@ pub(crate) struct New {
     /// Start it by the clock, every minute
     #[arg(long)]
     pub(crate) timer: bool,
+    /// Start it when somebody connects to its socket, and answer
+    #[arg(long, conflicts_with = "timer")]
+    pub(crate) socket: bool,
     /// The folder for the unit file; the units' folder of the manager if none is named
     #[arg(long, value_name = "DIR")]
     pub(crate) units: Option<PathBuf>,

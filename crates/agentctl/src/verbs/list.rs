@@ -53,7 +53,7 @@ fn write_units(
 }
 
 /// The empty line between a table and its sum.
-const fn gap<T>(rows: &[T]) -> &'static str {
+pub(super) const fn gap<T>(rows: &[T]) -> &'static str {
     if rows.is_empty() { "" } else { "\n" }
 }
 

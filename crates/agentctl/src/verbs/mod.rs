@@ -22,5 +22,6 @@ pub(crate) mod show;
 pub(crate) mod sign;
 pub(crate) mod status;
 pub(crate) mod top;
+pub(crate) mod triggers;
 pub(crate) mod unit_files;
 pub(crate) mod verify;

@@ -45,7 +45,12 @@ pub(crate) fn new(context: &Context, new: &New, out: &mut impl Write) -> Outcome
         }
     }
     let kit = new.kit.clone().unwrap_or_else(|| PathBuf::from(GO_KIT));
-    let agent = Agent { name: &new.name, folder: &folder, timer: new.timer, kit: &kit };
+    let start = match (new.timer, new.socket) {
+        (true, _) => StartedBy::Clock,
+        (_, true) => StartedBy::Socket,
+        (false, false) => StartedBy::Boot,
+    };
+    let agent = Agent { name: &new.name, folder: &folder, start, kit: &kit };
     let written = agent.write(new.kind)?;
     let text = agent.unit(new.kind);
     place::create(&file, &text, 0o644)?;
@@ -77,28 +82,46 @@ fn agents(units: &Path) -> PathBuf {
     }
 }
 
+/// What starts the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StartedBy {
+    Boot,
+    /// It ends when its work is done.
+    Clock,
+    /// It answers whoever connects.
+    Socket,
+}
+
 /// The agent that is to be written.
 struct Agent<'a> {
     name: &'a str,
     folder: &'a Path,
-    /// It is started by the clock and ends when its work is done.
-    timer: bool,
+    start: StartedBy,
     kit: &'a Path,
 }
 
 impl Agent<'_> {
+    /// The text for what starts it: boot, clock or socket.
+    fn choose(&self, [boot, clock, socket]: [&'static str; 3]) -> &'static str {
+        match self.start {
+            StartedBy::Boot => boot,
+            StartedBy::Clock => clock,
+            StartedBy::Socket => socket,
+        }
+    }
+
     /// Writes the program; the files.
     fn write(&self, kind: Kind) -> Result<Vec<PathBuf>, Failure> {
         match kind {
             Kind::Python => {
                 let path = self.program(kind);
-                let text = if self.timer { PYTHON_TIMER } else { PYTHON };
+                let text = self.choose([PYTHON, PYTHON_TIMER, PYTHON_SOCKET]);
                 place::create(&path, &text.replace("NAME", self.name), 0o644)?;
                 Ok(vec![path])
             }
             Kind::Exec => {
                 let path = self.program(kind);
-                let text = if self.timer { SHELL_TIMER } else { SHELL };
+                let text = self.choose([SHELL, SHELL_TIMER, EXEC_SOCKET]);
                 place::create(&path, &text.replace("NAME", self.name), 0o755)?;
                 Ok(vec![path])
             }
@@ -114,7 +137,7 @@ impl Agent<'_> {
             return Err(Failure::Other { exit: Exit::Failed, message });
         }
         let (main, module) = (self.folder.join("main.go"), self.folder.join("go.mod"));
-        let text = if self.timer { GO_TIMER } else { GO };
+        let text = self.choose([GO, GO_TIMER, GO_SOCKET]);
         place::create(&main, &text.replace("NAME", self.name), 0o644)?;
         let text = GO_MODULE.replace("NAME", self.name).replace("KIT", &self.kit.display().to_string());
         place::create(&module, &text, 0o644)?;
@@ -149,21 +172,22 @@ impl Agent<'_> {
             Kind::Go => ("Kind = \"go\"\n".to_owned(), format!("ExecStart = [{program:?}]\n")),
             Kind::Exec => ("Kind = \"exec\"\n".to_owned(), format!("ExecStart = [{program:?}]\n")),
         };
-        let service = if self.timer {
+        let service = if self.start == StartedBy::Clock {
             "Type = \"oneshot\"\n"
-        } else if kind == Kind::Exec {
+        } else if kind == Kind::Exec || self.start == StartedBy::Socket {
             "Restart = \"on-failure\"\n"
         } else {
             "Restart = \"on-failure\"\nWatchdogSec = \"10s\"\n"
         };
-        let (timer, target) = if self.timer {
-            ("\n[Timer]\nOnCalendar = \"minutely\"\n", "timers.target")
-        } else {
-            ("", "multi-user.target")
+        let socket = format!("\n[Socket]\nListenStream = \"%t/{name}.sock\"\n");
+        let (starter, target) = match self.start {
+            StartedBy::Boot => ("", "multi-user.target"),
+            StartedBy::Clock => ("\n[Timer]\nOnCalendar = \"minutely\"\n", "timers.target"),
+            StartedBy::Socket => (socket.as_str(), "sockets.target"),
         };
         format!(
             "#:schema {schema}\n[Unit]\nDescription = \"{name}\"\n\n[Agent]\n{agent}\n[Service]\n{exec}{service}\
-             MemoryMax = \"128M\"\n{timer}\n[Install]\nWantedBy = [\"{target}\"]\n"
+             MemoryMax = \"128M\"\n{starter}\n[Install]\nWantedBy = [\"{target}\"]\n"
         )
     }
 }
@@ -238,6 +262,68 @@ import "fmt"
 
 func main() {
 	fmt.Println("NAME has done its work")
+}
+"#;
+
+const PYTHON_SOCKET: &str = r#""""NAME: an agent that is started by its first client, and answers whoever connects."""
+
+import socket
+
+from agentd import agent
+
+
+def start(stop):
+    listener = agent.listeners()[0]
+    listener.settimeout(1)
+    while not agent.wait(0):
+        try:
+            client, _ = listener.accept()
+        except socket.timeout:
+            continue
+        with client:
+            client.sendall(b"Hello from NAME\n")
+"#;
+
+const EXEC_SOCKET: &str = r#"#!/usr/bin/env python3
+# NAME: an agent that is started by its first client, and answers whoever connects.
+import socket
+
+listener = socket.socket(fileno=3)
+while True:
+    client, _ = listener.accept()
+    with client:
+        client.sendall(b"Hello from NAME\n")
+"#;
+
+const GO_SOCKET: &str = r#"// NAME is an agent that is started by its first client, and answers whoever connects.
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"agentd/agent"
+)
+
+func main() {
+	agent.Run(agent.Agent{Start: func(ctx context.Context) error {
+		listeners, err := agent.Listeners("")
+		if err != nil || len(listeners) == 0 {
+			return fmt.Errorf("no socket was handed over: %w", err)
+		}
+		go func() {
+			<-ctx.Done()
+			listeners[0].Close()
+		}()
+		for {
+			client, err := listeners[0].Accept()
+			if err != nil {
+				return nil // The agent stops.
+			}
+			fmt.Fprintln(client, "Hello from NAME")
+			client.Close()
+		}
+	}})
 }
 "#;
 

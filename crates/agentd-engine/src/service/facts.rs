@@ -231,7 +231,10 @@ impl Facts {
         run.emptied = false;
         run.spawned = true;
         let (run, unit) = (run.id, Arc::clone(&run.unit));
-        out.push(Effect::Spawn(Box::new(Spawn { id, run, unit, kind, index, environment })));
+        // Which sockets it gets is filled in by the manager, who knows the others.
+        let (sockets, connection) = (Vec::new(), None);
+        let spawn = Spawn { id, run, unit, kind, index, environment, sockets, connection };
+        out.push(Effect::Spawn(Box::new(spawn)));
     }
 
     fn environment(&self, kind: ExecKind) -> Option<SpawnEnvironment> {

@@ -12,6 +12,7 @@ pub(super) const DEED: u64 = 5;
 pub(super) const TICK: u64 = 6;
 pub(super) const RELOAD: u64 = 7;
 pub(super) const RUN: u64 = 8;
+pub(super) const SOCKET: u64 = 9;
 
 /// One stream (SplitMix64).
 #[derive(Debug, Clone)]

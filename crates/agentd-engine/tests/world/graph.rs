@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use agentd_unit::sections::{Action, Condition, HookMode, RestartMode, SystemWide, Test};
+use agentd_unit::sections::{Action, Condition, HookMode, PathSection, RestartMode, SocketSection, SystemWide, Test};
 use agentd_unit::{
     Body, ExecCommand, KillMode, LoadState, NotifyAccess, Restart, ServiceSection, ServiceType, TimerSection,
     TimerTrigger, Unit, UnitName, UnitType,
@@ -26,7 +26,9 @@ pub(super) struct Cast<'a> {
 }
 
 pub(super) fn names(count: u64) -> Vec<UnitName> {
-    let ending = |i: u64| match i % 7 {
+    let ending = |i: u64| match i % 9 {
+        3 => "socket",
+        8 => "path",
         5 => "target",
         6 => "timer",
         _ => "service",
@@ -51,6 +53,8 @@ impl Cast<'_> {
         match name.unit_type() {
             UnitType::Service => service(&mut dice, &mut unit, self.whole),
             UnitType::Timer => self.timer(&mut dice, &mut unit),
+            UnitType::Socket => self.socket(&mut dice, &mut unit),
+            UnitType::Path => self.path(&mut dice, &mut unit),
             _ => {}
         }
         // Half of the versions have the same bytes as another: what differs came from outside of the files.
@@ -123,6 +127,35 @@ impl Cast<'_> {
         section.start_limit_interval = Duration::from_secs(10 + dice.below(3) * 10);
     }
 
+    fn a_service(&self, dice: &mut Dice) -> Option<UnitName> {
+        let found = (0..4).find_map(|_| {
+            self.pick(dice, 0..self.names.len()).filter(|name| name.unit_type() == UnitType::Service)
+        });
+        found.filter(|_| !dice.once_in(20))
+    }
+
+    fn socket(&self, dice: &mut Dice, unit: &mut Unit) {
+        let limit = |dice: &mut Dice| Some(dice.below(6) as u32).filter(|_| !dice.once_in(3));
+        unit.body = Body::Socket(Box::new(SocketSection {
+            accept: dice.once_in(4),
+            service: self.a_service(dice),
+            max_connections: 1 + dice.below(3) as u32,
+            max_connections_per_source: dice.below(3) as u32,
+            trigger_limit_burst: limit(dice),
+            poll_limit_burst: limit(dice),
+            timeout: Some(Duration::from_secs(1 + dice.below(5))),
+            ..SocketSection::default()
+        }));
+    }
+
+    fn path(&self, dice: &mut Dice, unit: &mut Unit) {
+        unit.body = Body::Path(Box::new(PathSection {
+            unit: self.a_service(dice),
+            trigger_limit_burst: 1 + dice.below(6) as u32,
+            ..PathSection::default()
+        }));
+    }
+
     fn timer(&self, dice: &mut Dice, unit: &mut Unit) {
         let span = Duration::from_secs(2 + dice.below(20));
         let trigger = match dice.below(5) {
@@ -155,7 +188,7 @@ fn endings(dice: &mut Dice, system: &mut SystemWide) {
     *key = *dice.pick(&[Action::Reboot, Action::Poweroff, Action::Exit, Action::ExitForce]);
 }
 
-fn command(dice: &mut Dice) -> ExecCommand {
+pub(super) fn command(dice: &mut Dice) -> ExecCommand {
     ExecCommand {
         program: "/bin/agent".to_owned(),
         argv: vec!["agent".to_owned()],

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agentd_engine::{ActiveState, Config, Effect, EffectId, Event, InvocationId, Manager, Memo, UnitView};
-use agentd_unit::{ExecKind, LoadState, UnitName};
+use agentd_unit::{ExecKind, LoadState, UnitName, UnitType};
 
 use super::{Happening, World};
 
@@ -22,6 +22,12 @@ impl World {
     /// Another manager takes over, if nothing is on its way: it must stand where this one stood, and touch nothing.
     pub(super) fn succeed(&mut self) {
         let busy = self.manager.unsettled().next().is_some() || !self.open.is_empty();
+        // The shell does not do it either while it listens or watches for units.
+        let holds = |view: UnitView| {
+            let holder = matches!(view.unit.name.unit_type(), UnitType::Socket | UnitType::Path);
+            holder && view.active != ActiveState::Inactive
+        };
+        let busy = busy || self.manager.units().any(holds);
         if self.broken.is_some() || busy {
             return;
         }

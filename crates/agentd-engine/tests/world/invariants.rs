@@ -113,6 +113,7 @@ impl World {
             self.check_unit(view, &views)?;
         }
         self.check_idle(&views)?;
+        self.check_sockets(&views)?;
         self.check_queue(&views)?;
         // What has a job returns by that, or somebody calls it off.
         self.returning.retain(|unit, _| views.get(unit).is_some_and(|view| view.job.is_none()));
@@ -194,8 +195,8 @@ impl World {
         let hooks = lived_by.filter(|_| !self.manager.is_shutting_down()).map(|unit| &unit.unit.on_failure);
         for hook in hooks.into_iter().flatten() {
             let Some(other) = views.get(hook).filter(|other| is_at_rest(other)) else { continue };
-            if other.unit.unit.stop_when_unneeded {
-                continue; // It may be down again by now.
+            if other.unit.unit.stop_when_unneeded || !other.unit.unit.part_of.is_empty() {
+                continue; // It may be down again by now, or its start gave way to a stop that goes on to it.
             }
             let told = other.job.is_some() || other.failure.is_some() || self.touched.contains(hook);
             // What is bound may go down at once with what it is bound to, and whatever goes down with that.
@@ -292,6 +293,7 @@ impl World {
         if let Some((_, process)) = self.processes.iter().find(|(_, process)| process.alive) {
             return Err(format!("a process of {} outlives the shutdown", process.unit));
         }
+        self.check_closed()?;
         let unanswered = || format!("{:?} were never answered", (self.open.keys(), &self.left));
         law(self.open.is_empty() && self.left.is_empty(), unanswered)
     }

@@ -20,6 +20,9 @@ pub(super) fn effect(effect: &Effect) -> String {
         Effect::Spawn(spawn) => {
             format!("Spawn {} {} {} {:?} {:?}", spawn.unit.name, spawn.kind, spawn.index, spawn.id, spawn.run)
         }
+        Effect::Listen { id, unit } => format!("Listen {id:?} {}", unit.name),
+        Effect::Watch { id, unit, .. } => format!("Watch {id:?} {}", unit.name),
+        Effect::Accept { id, unit, number } => format!("Accept {id:?} {} {number}", unit.name),
         Effect::Check { id, unit } => format!("Check {id:?} {}", unit.name),
         Effect::Log(record) => format!("Log {}", record.text),
         other => format!("{other:?}"),
@@ -101,6 +104,15 @@ fn definition(unit: &Unit) -> String {
     }
     match &unit.body {
         Body::Service(body) => text.push_str(&service(&body.service)),
+        Body::Socket(socket) => write!(
+            text,
+            " Accept={} Service={:?} TriggerLimitBurst={:?} PollLimitBurst={:?}",
+            socket.accept, socket.service, socket.trigger_limit_burst, socket.poll_limit_burst
+        )
+        .unwrap(),
+        Body::Path(path) => {
+            write!(text, " Unit={:?} TriggerLimitBurst={}", path.unit, path.trigger_limit_burst).unwrap()
+        }
         Body::Timer(timer) => write!(text, " {:?} Unit={:?}", timer.triggers, timer.unit).unwrap(),
         _ => {}
     }

@@ -17,6 +17,7 @@ mod people;
 mod process;
 mod queue;
 mod shrink;
+mod sockets;
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +35,7 @@ use agentd_unit::{Realtime, Unit, UnitName};
 use dice::{Dice, TICK, WORLD};
 use process::{Process, Program, RunInfo};
 pub(crate) use shrink::Cut;
+use sockets::FakeSocket;
 
 /// How many deeds people do in one world.
 const DEEDS: u64 = 60;
@@ -75,6 +77,8 @@ enum Happening {
     PidFile(InvocationId, bool),
     /// A process gives a sign of life, if it still lives.
     Beat(EffectId),
+    /// What waits at an armed socket, or at a path that is watched, is told of.
+    Traffic(UnitName),
     /// Somebody does something.
     Deed(u64),
     /// Who asked for this goes away.
@@ -144,6 +148,10 @@ pub(crate) struct World {
     doubles: bool,
     /// Answers may be lost.
     loses: bool,
+    /// What socket and path units hold.
+    sockets: BTreeMap<UnitName, FakeSocket>,
+    /// Connections that were taken and not closed, each with its socket.
+    connections: BTreeMap<EffectId, UnitName>,
     /// The first thing that did not hold.
     broken: Option<String>,
 }
@@ -208,6 +216,8 @@ impl World {
             doubles: dice.once_in(4),
             loses: dice.once_in(8),
             mood: Mood::of(&mut dice),
+            sockets: BTreeMap::new(),
+            connections: BTreeMap::new(),
             broken: None,
         };
         world.load(0);
@@ -323,6 +333,7 @@ impl World {
             Happening::HelperDeath(run) => self.helper_dies(run),
             Happening::PidFile(run, right) => self.write_pid_file(run, right),
             Happening::Beat(id) => self.beat(id),
+            Happening::Traffic(unit) => self.traffic(unit),
             Happening::Deed(n) => self.deed(n),
             Happening::Leave(id) => self.leave(id),
         }
@@ -349,6 +360,7 @@ impl World {
         }
         self.hear(&event);
         self.watch_begin(&event);
+        let told = self.before_traffic(&event);
         let mut effects = Vec::new();
         let (manager, now) = (&mut self.manager, self.now);
         let handled = catch_unwind(AssertUnwindSafe(|| manager.handle(event, now, &mut effects)));
@@ -370,6 +382,7 @@ impl World {
             self.lines.push(format!("    jobs: {}", lines::jobs(&jobs)));
         }
         self.jobs_before = jobs;
+        self.after_traffic(told);
         self.judge(Self::check);
         self.alone.retain(|unit| self.jobs_before.iter().any(|job| job.unit == *unit));
     }
@@ -398,7 +411,10 @@ impl World {
             self.watch_refusal(*request);
         }
         match effect {
-            Effect::Spawn(spawn) => self.spawn(*spawn),
+            Effect::Spawn(spawn) => {
+                self.serve(&spawn);
+                self.spawn(*spawn);
+            }
             Effect::Kill { run, target, signal, cont } => {
                 if cont && self.frozen.contains(&run) {
                     self.fail(format!("a frozen run gets signal {signal}, which it cannot act on"));
@@ -426,6 +442,7 @@ impl World {
             Effect::TakeOver { unit, .. } => self.fail(format!("{} is taken over from nobody", unit.name)),
             Effect::Log(record) => self.read_log(&record),
             Effect::Shutdown { .. } => self.shutdowns += 1,
+            other => self.perform_socket(other),
         }
     }
 
@@ -451,6 +468,7 @@ impl World {
             | Effect::DropAttachment { .. }
             | Effect::NameSurvivors { .. }
             | Effect::Shutdown { .. } => {}
+            other => format!("{other:?}").hash(&mut self.trace),
         }
     }
 

@@ -30,8 +30,8 @@ impl World {
         }
         let mut dice = Dice::of(self.seed, &[DEED, n, 1]);
         let unit = dice.pick(&self.names).clone();
-        match dice.below(if self.mood.loads { 56 } else { 48 }) {
-            48.. => self.load(n),
+        match dice.below(if self.mood.loads { 62 } else { 54 }) {
+            54.. => self.load(n),
             0..14 => self.ask_job(&mut dice, JobKind::Start, unit),
             14..22 => self.ask_job(&mut dice, JobKind::Stop, unit),
             22..26 => self.ask_job(&mut dice, JobKind::Restart, unit),
@@ -58,6 +58,7 @@ impl World {
             42 => self.set_clock(&mut dice),
             43 => self.sleep(&mut dice),
             44 => self.event(Event::ClockChanged),
+            48.. => self.knock(&mut dice),
             _ => self.event(Event::Tick), // Nothing may be due.
         }
     }

@@ -149,10 +149,10 @@ fn difference(one: &Parsed, other: &Parsed) -> Option<String> {
     if a.unit != b.unit {
         return Some(format!("{:?}\n{:?}", a.unit, b.unit));
     }
-    if a.install != b.install && one.timer.is_none() {
+    if a.install != b.install && one.own.is_empty() {
         return Some(format!("{:?}\n{:?}", a.install, b.install));
     }
-    let timer = |parsed: &Parsed| parsed.timer.as_ref().map(|timer| timer.body.clone());
+    let timer = |parsed: &Parsed| parsed.own.iter().map(|unit| unit.body.clone()).collect::<Vec<_>>();
     if timer(one) != timer(other) {
         return Some("its timer".to_owned());
     }

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use crate::sections::{Condition, Test};
 use crate::values::boolean;
 
+pub use paths::{folders_of_glob, glob};
+
 /// The machine that is looked at.
 #[derive(Debug, Clone)]
 pub struct Machine {

@@ -2,13 +2,14 @@
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Machine;
 use crate::pattern;
 
 /// Whether anything is there that fits a pattern, glob(7): a pattern fits within one part of the path.
-pub(super) fn glob(root: &Path, text: &str) -> bool {
+#[must_use]
+pub fn glob(root: &Path, text: &str) -> bool {
     let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
     fits(root, &parts)
 }
@@ -26,6 +27,29 @@ fn fits(folder: &Path, parts: &[&str]) -> bool {
         let seen = !name.starts_with('.') || first.starts_with('.');
         seen && pattern::matches(first, &name) && fits(&entry.path(), rest)
     })
+}
+
+/// The folders whose entries decide whether a pattern fits anything, and what it leads to without a pattern.
+#[must_use]
+pub fn folders_of_glob(text: &str) -> Vec<PathBuf> {
+    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
+    let mut found = Vec::new();
+    decide(Path::new("/"), &parts, &mut found);
+    found
+}
+
+fn decide(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) {
+    let Some((first, rest)) = parts.split_first() else { return found.push(folder.to_owned()) };
+    if !first.contains(['*', '?', '[']) {
+        return decide(&folder.join(first), rest, found);
+    }
+    found.push(folder.to_owned());
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten().filter(|_| !rest.is_empty()) {
+        if pattern::matches(first, &entry.file_name().to_string_lossy()) && entry.path().is_dir() {
+            decide(&entry.path(), rest, found);
+        }
+    }
 }
 
 /// Whether it is a regular file of this kind.

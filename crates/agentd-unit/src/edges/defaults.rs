@@ -34,20 +34,26 @@ pub(super) fn add(units: &[(u32, &Unit)], place: &impl Fn(&UnitName) -> Option<u
     let (sysinit, basic) = (point("sysinit.target"), point("basic.target"));
     // What the shutdown itself pulls in does not conflict with it. That it comes after a unit anyway is no matter.
     let shutdown = find("shutdown.target").map(|id| Point { id, needs: closure(id, &pulled) });
-    let timers = find("timers.target");
+    let [timers, sockets, paths] = ["timers.target", "sockets.target", "paths.target"].map(find);
     let out: BTreeSet<u32> =
         units.iter().filter(|(_, unit)| !unit.unit.default_dependencies).map(|(id, _)| *id).collect();
     let takes_part = |(id, unit): &&(u32, &Unit)| !out.contains(id) && unit.load == LoadState::Loaded;
     for (id, unit) in units.iter().filter(takes_part) {
         let kind = unit.name.unit_type();
-        if matches!(kind, UnitType::Service | UnitType::Timer) {
+        if !matches!(kind, UnitType::Target | UnitType::Slice) {
             after(sysinit.as_ref(), *id, true, draft);
         }
         if kind == UnitType::Service {
             after(basic.as_ref(), *id, false, draft);
         }
-        if let (UnitType::Timer, Some(timers)) = (kind, timers) {
-            draft.order_unless_written(timers, *id, true);
+        let gathers = match kind {
+            UnitType::Timer => timers,
+            UnitType::Socket => sockets,
+            UnitType::Path => paths,
+            UnitType::Service | UnitType::Target | UnitType::Slice => None,
+        };
+        if let Some(target) = gathers {
+            draft.order_unless_written(target, *id, true);
         }
         if kind == UnitType::Target {
             let others = pulled.get(id).into_iter().flatten().filter(|other| !out.contains(other));

@@ -7,12 +7,13 @@ use crate::name::{UnitName, UnitType};
 use crate::unit::{LoadState, Unit};
 
 /// The built-in targets: name, description, and what each requires.
-const TARGETS: [(&str, &str, Option<&str>); 6] = [
+const TARGETS: [(&str, &str, Option<&str>); 7] = [
     ("sysinit.target", "System Initialization", None),
     ("basic.target", "Basic System", Some("sysinit.target")),
     ("multi-user.target", "Multi-User System", Some("basic.target")),
     ("timers.target", "Timer Units", None),
     ("sockets.target", "Socket Units", None),
+    ("paths.target", "Path Units", None),
     ("shutdown.target", "System Shutdown", None),
 ];
 

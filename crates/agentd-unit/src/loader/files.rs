@@ -25,7 +25,7 @@ pub enum FileState {
     MaskedRuntime,
     /// It has no `[Install]`.
     Static,
-    /// Not it, but what comes with it may be enabled: its timer, or instances of the template.
+    /// Not it, but what comes with it may be enabled: its timer, socket or path unit, or instances of the template.
     Indirect,
     /// It has `[Install]`, and a no stands against it.
     Disabled,
@@ -115,18 +115,21 @@ fn of_name(index: &Index, name: &UnitName, units: &BTreeMap<UnitName, Arc<Unit>>
         (true, true) if index.runtime_markers.contains(name) => FileState::EnabledRuntime,
         (true, true) => FileState::Enabled,
         (true, false) => FileState::Disabled,
-        (false, _) if own_timer(unit, units) => FileState::Indirect,
+        (false, _) if brings(unit, units) => FileState::Indirect,
         (false, _) if unit.fragment.is_none() => FileState::Generated,
         (false, _) => FileState::Static,
     }
 }
 
-/// Whether the `[Install]` of a service went to the timer that it brings.
-fn own_timer(service: &Unit, units: &BTreeMap<UnitName, Arc<Unit>>) -> bool {
-    let timer = units.get(&service.name.with_type(UnitType::Timer));
+/// Whether the `[Install]` of a service went to the units that it brings.
+fn brings(service: &Unit, units: &BTreeMap<UnitName, Arc<Unit>>) -> bool {
+    let from_it = |unit_type| {
+        let unit = units.get(&service.name.with_type(unit_type));
+        unit.is_some_and(|unit| unit.fragment == service.fragment && unit.install.present)
+    };
     service.name.unit_type() == UnitType::Service
         && service.fragment.is_some()
-        && timer.is_some_and(|timer| timer.fragment == service.fragment && timer.install.present)
+        && [UnitType::Timer, UnitType::Socket, UnitType::Path].into_iter().any(from_it)
 }
 
 /// A template is never part of what boots itself; its instances may be.

@@ -129,8 +129,8 @@ impl Loader {
         let mut pass = Pass::new(&self.config, &index, gate);
         pass.one(name);
         let id = index.resolve(name).unwrap_or_else(|_| name.clone());
-        // A timer may come from the file of its service.
-        if !pass.units.contains_key(&id) && name.unit_type() == UnitType::Timer {
+        // A timer, socket or path unit may come from the file of its service.
+        if !pass.units.contains_key(&id) && pass::is_brought(name) {
             pass.one(&name.with_type(UnitType::Service));
         }
         pass.pulls(pass::Owners::Loaded);

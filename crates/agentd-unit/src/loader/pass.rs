@@ -24,8 +24,8 @@ pub(super) enum Owners {
     Loaded,
 }
 
-/// The unit of a file, and the timer that it brings.
-type Made = (Arc<Unit>, Option<Box<Unit>>);
+/// The unit of a file, and the units that it brings.
+type Made = (Arc<Unit>, Vec<Unit>);
 
 /// One pass over the index.
 pub(super) struct Pass<'a> {
@@ -140,10 +140,10 @@ impl<'a> Pass<'a> {
         self.pulls(Owners::Loaded);
     }
 
-    /// Loads a unit; a timer without a file may come from the file of its service.
+    /// Loads a unit; a timer, socket or path unit without a file may come from the file of its service.
     fn one_or_its_service(&mut self, name: &UnitName) {
         self.one(name);
-        if !self.units.contains_key(name) && name.unit_type() == UnitType::Timer {
+        if !self.units.contains_key(name) && is_brought(name) {
             self.one(&name.with_type(UnitType::Service));
         }
     }
@@ -179,22 +179,23 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The unit of a file, and the timer that it brings.
+    /// The unit of a file, and the units that it brings.
     fn made(&self, name: &UnitName, path: &Arc<Path>) -> Made {
         let aliases = self.aliases.get(name).cloned().unwrap_or_default();
-        let (mut unit, mut timer) = self.read(name, path, &aliases);
+        let (mut unit, own) = self.read(name, path, &aliases);
         unit.aliases = aliases;
         unit.enabled = self.is_enabled(name, name, &unit);
-        if let Some(timer) = &mut timer {
-            timer.enabled = self.is_enabled(&timer.name, name, timer);
-        }
-        (Arc::new(unit), timer.map(Box::new))
+        let enabled = |mut other: Unit| {
+            other.enabled = self.is_enabled(&other.name, name, &other);
+            other
+        };
+        (Arc::new(unit), own.into_iter().map(enabled).collect())
     }
 
-    /// Takes in what a file makes. A timer that came with its service stays that.
-    fn keep(&mut self, (unit, timer): Made) {
-        if let Some(timer) = timer {
-            self.own_timer(*timer, &unit);
+    /// Takes in what a file makes. What came with its service stays that.
+    fn keep(&mut self, (unit, own): Made) {
+        for other in own {
+            self.own_unit(other, &unit);
         }
         self.units.entry(unit.name.clone()).or_insert(unit);
     }
@@ -204,49 +205,51 @@ impl<'a> Pass<'a> {
         self.read(name, path, &[]).0
     }
 
-    /// What a unit's files say, and the timer that they bring.
-    fn read(&self, name: &UnitName, path: &Arc<Path>, aliases: &[UnitName]) -> (Unit, Option<Unit>) {
+    /// What a unit's files say, and the units that they bring.
+    fn read(&self, name: &UnitName, path: &Arc<Path>, aliases: &[UnitName]) -> (Unit, Vec<Unit>) {
         match ReadFiles::read(name, path, aliases, (self.config, self.index, &self.shelf)) {
             Ok(Some(read)) => read.parse(name, self.config, self.gate),
-            Ok(None) => (masked(name, path), None),
+            Ok(None) => (masked(name, path), Vec::new()),
             Err(why) => {
                 let mut unit = Unit::not_found(name.clone());
                 unit.load = LoadState::Error(why);
                 unit.fragment = Some(Arc::clone(path));
-                (unit, None)
+                (unit, Vec::new())
             }
         }
     }
 
-    /// Takes the timer that a service brings, unless there is a file for it: which of the two is meant is for the
-    /// author to say.
-    fn own_timer(&mut self, mut timer: Unit, service: &Unit) {
-        let found = self.index.units.get(&timer.name);
+    /// Takes a timer, socket or path unit that a service brings, unless there is a file for it: which of the two is meant
+    /// is for the author to say.
+    fn own_unit(&mut self, mut own: Unit, service: &Unit) {
+        let found = self.index.units.get(&own.name);
         if let Some(Entry::Mask(path)) = found {
-            timer.load = LoadState::Masked;
-            timer.fragment = Some(Arc::clone(path));
+            own.load = LoadState::Masked;
+            own.fragment = Some(Arc::clone(path));
         } else if let Some(Entry::File(path)) = found
             && is_empty(path)
         {
-            timer.load = LoadState::Masked;
-            timer.fragment = Some(Arc::clone(path));
+            own.load = LoadState::Masked;
+            own.fragment = Some(Arc::clone(path));
         } else if let Some(Entry::File(path) | Entry::Bad { path, .. }) = found {
             let why = format!(
-                "there are two definitions of {}: {} and the [Timer] of {}; keep one",
-                timer.name,
+                "there are two definitions of {}: {} and the [{}] of {}; keep one",
+                own.name,
                 path.display(),
+                section_of(&own.name),
                 service.name
             );
-            timer.load = LoadState::Error(why);
+            own.load = LoadState::Error(why);
         }
-        let drop_ins = self.index.drop_ins.get(timer.name.as_str());
+        let drop_ins = self.index.drop_ins.get(own.name.as_str());
         if let Some((_, drop_in)) = drop_ins.and_then(|files| files.first()) {
-            let (timer, service) = (&timer.name, &service.name);
+            let (own, service) = (&own.name, &service.name);
+            let section = section_of(own);
             let message =
-                format!("is not used: {timer} comes from {service}; write [Timer] into {service}.d");
+                format!("is not used: {own} comes from {service}; write [{section}] into {service}.d");
             self.problems.push(Problem { path: drop_in.path.to_path_buf(), message });
         }
-        self.units.insert(timer.name.clone(), Arc::new(timer));
+        self.units.insert(own.name.clone(), Arc::new(own));
     }
 
     /// Markers decide, the `/etc` ones before the `/run` ones; else `[Install]`, or for a file in systemd's syntax the
@@ -359,13 +362,28 @@ fn masked(name: &UnitName, path: &Arc<Path>) -> Unit {
     unit
 }
 
+/// Whether a service's file can bring units of this type.
+pub(super) fn is_brought(name: &UnitName) -> bool {
+    matches!(name.unit_type(), UnitType::Timer | UnitType::Socket | UnitType::Path)
+}
+
+/// The section that makes such a unit.
+fn section_of(name: &UnitName) -> &'static str {
+    match name.unit_type() {
+        UnitType::Socket => "Socket",
+        UnitType::Path => "Path",
+        _ => "Timer",
+    }
+}
+
 /// The units that a unit can cause to start.
 fn references(unit: &Unit) -> Vec<UnitName> {
     let u = &unit.unit;
     let edges = [&u.requires, &u.requisite, &u.wants, &u.binds_to, &u.upholds, &u.on_failure, &u.on_success];
     let mut names: Vec<UnitName> = edges.into_iter().flatten().cloned().collect();
-    if let Body::Timer(timer) = &unit.body {
-        names.push(timer.unit.clone().unwrap_or_else(|| unit.name.with_type(UnitType::Service)));
+    names.extend(unit.triggered());
+    if let Some(body) = unit.as_service() {
+        names.extend(body.service.life.sockets.iter().cloned());
     }
     names
 }

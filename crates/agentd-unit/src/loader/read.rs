@@ -123,12 +123,7 @@ impl ReadFiles {
     }
 
     /// The gate first, then the parser, over the same bytes.
-    pub(super) fn parse(
-        self,
-        name: &UnitName,
-        config: &LoaderConfig,
-        gate: &dyn Gate,
-    ) -> (Unit, Option<Unit>) {
+    pub(super) fn parse(self, name: &UnitName, config: &LoaderConfig, gate: &dyn Gate) -> (Unit, Vec<Unit>) {
         let signed = self.files.iter().filter(|file| file.source.origin() == Origin::Unit);
         let files: Vec<UnitFile<'_>> = signed.map(ReadFile::shown).collect();
         let verdict =
@@ -141,19 +136,19 @@ impl ReadFiles {
                 unit.load = LoadState::Error(why);
                 unit.fragment = self.files.first().map(|file| Arc::clone(file.source.shared_path()));
                 unit.signature = self.signature;
-                return (unit, None);
+                return (unit, Vec::new());
             }
         };
         let sources: Vec<_> = self.files.into_iter().map(|file| Arc::new(file.source)).collect();
         let context = ParseContext { specifiers: &config.specifiers, zone: &config.zone };
         let parsed = parse_unit(name, &sources, &context);
-        let (mut unit, mut timer) = (parsed.unit, parsed.timer);
+        let (mut unit, mut own) = (parsed.unit, parsed.own);
         unit.warnings.extend(warning);
         unit.signature = self.signature;
-        if let Some(timer) = &mut timer {
-            timer.signature.clone_from(&unit.signature);
+        for other in &mut own {
+            other.signature.clone_from(&unit.signature);
         }
-        (unit, timer)
+        (unit, own)
     }
 }
 

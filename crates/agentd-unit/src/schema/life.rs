@@ -14,7 +14,6 @@ use crate::values::{Refused, exit_status, path};
 
 /// Where what is only checked here comes to have its effect.
 const ENGINE: &str = "the engine applies it in a later version";
-const SOCKETS: &str = "sockets come with a later version";
 
 /// The keys.
 pub(super) const SETTINGS: &[Setting] = &[
@@ -78,11 +77,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         "RootDirectory holds for ExecStart alone; default no.",
         ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
         "NonBlocking",
         Slot::Bool(|d| &mut d.service.life.non_blocking),
         "The descriptors that are handed over do not block; default no.",
-        SOCKETS,
     ),
     Setting::new(
         "PIDFile",
@@ -149,11 +147,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         }),
         "What a missed watchdog sends; default SIGABRT.",
     ),
-    Setting::typed(
+    Setting::new(
         "Sockets",
         Slot::Units(|d| &mut d.service.life.sockets),
         "The sockets whose descriptors it gets, besides the one of its name.",
-        SOCKETS,
     ),
 ];
 

@@ -107,8 +107,8 @@ impl Section {
                 matches!(unit_type, UnitType::Service)
             }
             Self::Timer => matches!(unit_type, UnitType::Timer | UnitType::Service),
-            Self::Socket => matches!(unit_type, UnitType::Socket),
-            Self::Path => matches!(unit_type, UnitType::Path),
+            Self::Socket => matches!(unit_type, UnitType::Socket | UnitType::Service),
+            Self::Path => matches!(unit_type, UnitType::Path | UnitType::Service),
             Self::Slice => matches!(unit_type, UnitType::Slice),
         }
     }

@@ -9,17 +9,16 @@ use crate::draft::Draft;
 use crate::sections::{BindIpv6Only, Listen, ListenAddress, ListenKind, PathWatch};
 use crate::values::{Refused, address, limit, numbers, path};
 
-const SOCKETS: &str = "sockets come with a later version";
-const PATHS: &str = "paths come with a later version";
+const QUEUES: &str = "message queues come with a later version";
 const ADDRESS: &str = "address, or a list of them";
 const PATH: &str = "absolute path, or a list of them";
 
 const fn socket(key: &'static str, slot: Slot, doc: &'static str) -> Setting {
-    Setting::typed(key, slot, doc, SOCKETS)
+    Setting::new(key, slot, doc)
 }
 
 const fn watching(key: &'static str, slot: Slot, doc: &'static str) -> Setting {
-    Setting::typed(key, slot, doc, PATHS)
+    Setting::new(key, slot, doc)
 }
 
 /// The keys of `[Socket]`.
@@ -56,10 +55,11 @@ pub(super) const SOCKET_SETTINGS: &[Setting] = &[
         }),
         "Listens to the kernel, netlink(7).",
     ),
-    socket(
+    Setting::typed(
         "ListenMessageQueue",
         Slot::Own(PATH, |value, d, cx| listen(ListenKind::MessageQueue, value, d, cx)),
         "Reads from a message queue, mq_overview(7).",
+        QUEUES,
     ),
     socket("Accept", Slot::Bool(|d| &mut d.socket.accept), "One service instance a connection; default no."),
     socket(
@@ -110,8 +110,22 @@ pub(super) const SOCKET_SETTINGS: &[Setting] = &[
     ),
     socket(
         "TriggerLimitBurst",
-        Slot::Count(|d| &mut d.socket.trigger_limit_burst),
-        "How many starts that time may have; default 20, 200 with Accept.",
+        Slot::Own("whole number", |value, d, cx| {
+            set(&mut d.socket.trigger_limit_burst, count(value, cx));
+        }),
+        "How many starts that time may have, else the socket fails; default 20, 200 with Accept; 0: no limit.",
+    ),
+    socket(
+        "PollLimitIntervalSec",
+        Slot::Span(|d| &mut d.socket.poll_limit_interval),
+        "The time in which it is counted how often something comes; default 2 s.",
+    ),
+    socket(
+        "PollLimitBurst",
+        Slot::Own("whole number", |value, d, cx| {
+            set(&mut d.socket.poll_limit_burst, count(value, cx));
+        }),
+        "How often something may come in that time, else the rest waits as long; default 15, 150 with Accept; 0: no limit.",
     ),
     socket(
         "TimeoutSec",
@@ -268,6 +282,11 @@ pub(super) const PATH_SETTINGS: &[Setting] = &[
 /// A whole number; what was parsed, if it was.
 fn whole(value: &Value<'_>, cx: &mut ApplyContext<'_>, low: i32, high: i32) -> Option<Option<i32>> {
     scalar(value, cx, "a whole number", |text| numbers::between(text, low, high)).map(Some)
+}
+
+/// How many; what was parsed, if it was.
+fn count(value: &Value<'_>, cx: &mut ApplyContext<'_>) -> Option<Option<u32>> {
+    whole(value, cx, 0, i32::MAX).map(|count| count.map(i32::unsigned_abs))
 }
 
 /// A number of bytes; what was parsed, if it was.

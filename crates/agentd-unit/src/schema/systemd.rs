@@ -261,7 +261,6 @@ pub(crate) fn renamed(section: Section, key: &str) -> Option<(Section, &'static 
 /// Words of systemd's that agentd does not have, with the nearest that it has, and why.
 const SUBSTITUTES: &[(&str, &str, &str, &str)] = &[
     ("Type", "dbus", "exec", "agentd speaks no D-Bus"),
-    ("StandardInput", "socket", "null", "sockets come with a later version"),
     ("StandardOutput", "journal+console", "journal", "agentd copies no output to the console"),
     ("StandardOutput", "kmsg+console", "kmsg", "agentd copies no output to the console"),
     ("StandardOutput", "syslog", "journal", "it is the old name of journal"),

@@ -228,6 +228,8 @@ pub struct EnvironmentFile {
 pub enum Input {
     /// `/dev/null`.
     Null,
+    /// `socket`: the connection, or the one socket, that it was started for.
+    Socket,
     /// `tty`, `tty-force`, `tty-fail`: the terminal of `TTYPath`, as the controlling one.
     Terminal(Seize),
     /// `file:`: this file.
@@ -270,6 +272,8 @@ pub enum Output {
     Inherit,
     /// `/dev/null`.
     Null,
+    /// `socket`: the connection, or the one socket, that it was started for.
+    Socket,
     /// `journal`: the journal where it is there, else the embedded log.
     Log,
     /// `kmsg`: the kernel's log.

@@ -1,5 +1,6 @@
 //! `[Socket]`, systemd.socket(5), and `[Path]`, systemd.path(5): one field a key.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,8 +43,12 @@ pub struct SocketSection {
     pub remove_on_stop: bool,
     /// `TriggerLimitIntervalSec`; default 2 s, 0: no limit.
     pub trigger_limit_interval: Duration,
-    /// `TriggerLimitBurst`; 0: 200 with `Accept`, else 20.
-    pub trigger_limit_burst: u32,
+    /// `TriggerLimitBurst`; `None`: 200 with `Accept`, else 20; 0: no limit.
+    pub trigger_limit_burst: Option<u32>,
+    /// `PollLimitIntervalSec`; default 2 s, 0: no limit.
+    pub poll_limit_interval: Duration,
+    /// `PollLimitBurst`; `None`: 150 with `Accept`, else 15; 0: no limit.
+    pub poll_limit_burst: Option<u32>,
     /// `TimeoutSec`: how long making it may take; default 90 s.
     pub timeout: Option<Duration>,
     /// The options of the sockets themselves.
@@ -69,7 +74,9 @@ impl Default for SocketSection {
             symlinks: Vec::new(),
             remove_on_stop: false,
             trigger_limit_interval: Duration::from_secs(2),
-            trigger_limit_burst: 0,
+            trigger_limit_burst: None,
+            poll_limit_interval: Duration::from_secs(2),
+            poll_limit_burst: None,
             timeout: Some(Duration::from_secs(90)),
             options: SocketOptions::default(),
         }
@@ -180,6 +187,21 @@ pub enum ListenAddress {
     Vsock(Option<u32>, u32),
     /// A family of netlink(7) by name, and the group to join.
     Netlink(String, u32),
+}
+
+/// As it stands in a unit file.
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Abstract(name) => write!(f, "@{name}"),
+            Self::Port(port) => write!(f, "{port}"),
+            Self::Inet(address) => write!(f, "{address}"),
+            Self::Vsock(Some(context), port) => write!(f, "vsock:{context}:{port}"),
+            Self::Vsock(None, port) => write!(f, "vsock::{port}"),
+            Self::Netlink(family, group) => write!(f, "{family} {group}"),
+        }
+    }
 }
 
 /// `BindIPv6Only`, systemd.socket(5).

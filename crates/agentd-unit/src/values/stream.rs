@@ -31,11 +31,12 @@ pub fn input(text: &str) -> Result<Input, Refused> {
         Some(("file", path)) => Input::File(path::absolute(path)?),
         _ => match text {
             "null" => Input::Null,
+            "socket" => Input::Socket,
             "data" => Input::Data,
             "tty" | "tty-fail" => Input::Terminal(Seize::Ask),
             "tty-force" => Input::Terminal(Seize::Force),
             _ => {
-                let help = "the words are null, data, tty, tty-force, tty-fail, file:/path and fd:NAME";
+                let help = "the words are null, data, socket, tty, tty-force, tty-fail, file:/path and fd:NAME";
                 return Err(Refused::of(text, "is not known here", help));
             }
         },
@@ -57,12 +58,13 @@ pub fn output(text: &str, own: &str) -> Result<Output, Refused> {
         _ => match text {
             "inherit" => Output::Inherit,
             "null" => Output::Null,
+            "socket" => Output::Socket,
             "journal" => Output::Log,
             "kmsg" => Output::KernelLog,
             "tty" => Output::Terminal,
             _ => {
-                let help = "the words are inherit, null, tty, journal, kmsg, file:/path, append:/path, truncate:/path \
-                            and fd:NAME";
+                let help = "the words are inherit, null, socket, tty, journal, kmsg, file:/path, append:/path, \
+                            truncate:/path and fd:NAME";
                 return Err(Refused::of(text, "is not known here", help));
             }
         },

@@ -34,6 +34,7 @@ use crate::log::{LogConfig, LogStore};
 use crate::options::Options;
 use crate::perform::plan::chain;
 use crate::perform::runs::Runs;
+use crate::perform::sockets::Sockets;
 use crate::perform::store::Stores;
 use crate::perform::trust::Trust;
 use crate::perform::{Spawner, executes_descriptors};
@@ -232,6 +233,7 @@ fn supervise(
             mains: world.mains.descriptor()?,
             loaded: world.loading.descriptor()?,
             stored: world.stores.descriptor()?,
+            traffic: world.sockets.descriptor()?,
         };
         let folder = crate::watch::folder::watch(&world.config.folders)?;
         let mut sources = Sources::new(signals, notify, told, folder)?;
@@ -309,6 +311,8 @@ fn build_world(
         stamps: world::Stamps::start(Arc::clone(&state)),
         state,
         journal_streams: agentd_linux::journal::Connector::default(),
+        sockets: Sockets::new()?,
+        paths: crate::perform::paths::Paths::default(),
         spawner,
         cgroups,
         watches,

@@ -16,6 +16,7 @@ pub mod plan;
 pub mod replies;
 pub mod server;
 pub mod status;
+pub mod triggers;
 pub mod unit_files;
 pub mod view;
 

@@ -11,6 +11,7 @@ use agentd_unit::edges::{EdgeKind, Edges};
 use agentd_unit::sections::{AgentKind, MemoryLimit, Restart, ServiceSection, ServiceType, TasksLimit};
 use agentd_unit::{Body, LoadState, Realtime, Unit, UnitName};
 
+use super::triggers;
 use crate::perform::usage::Usage;
 
 /// `si_code` of an ordinary exit, waitid(2): what systemd shows as `ExecMainCode`.
@@ -115,8 +116,8 @@ pub fn properties(view: &UnitView, job: Option<&JobView>, extras: Extras) -> Uni
         p.next_elapse_usec_realtime = micros(timer.next_realtime);
         p.next_elapse_usec_monotonic = timer.next_boottime.map_or(0, |at| clamp(at.0.as_micros()));
         p.last_trigger_usec = micros(timer.last_trigger);
-        p.triggers = vec![timer.unit.to_string()];
     }
+    triggers::describe(view, &mut p);
     p
 }
 

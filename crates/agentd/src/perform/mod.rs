@@ -14,12 +14,14 @@ pub mod identity;
 pub mod kill;
 pub mod mounts;
 pub mod passed;
+pub mod paths;
 pub mod plan;
 pub mod process;
 pub mod properties;
 pub mod python;
 pub mod runs;
 pub mod sandbox;
+pub mod sockets;
 pub mod start;
 pub mod store;
 pub mod streams;
@@ -31,6 +33,7 @@ pub mod usage;
 pub mod view;
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 
 use agentd_engine::{Checked, Effect, Event};
 use agentd_unit::conditions;
@@ -76,6 +79,32 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
             let checked = Checked { condition: found.condition, assertion: found.assertion };
             events.push_back(Event::Checked { id, checked });
         }
+        Effect::Listen { id, unit } => {
+            let result = sockets::listen(world, &unit);
+            events.push_back(Event::Listened { id, unit: unit.name.clone(), result });
+        }
+        Effect::Unlisten { unit } => world.sockets.unlisten(&unit),
+        Effect::Arm { unit } => world.sockets.arm(&unit),
+        Effect::Disarm { unit } => world.sockets.disarm(&unit),
+        Effect::Flush { unit } => world.sockets.flush(&unit),
+        Effect::Accept { id, unit, number } => {
+            if let Some(said) = sockets::accept(world, id, &unit, number) {
+                let result = said.map(|()| None);
+                events.push_back(Event::Accepted { id, socket: unit.name.clone(), result });
+            }
+        }
+        Effect::Hangup { connection } => world.sockets.hang_up(connection),
+        Effect::Watch { id, unit, first } => {
+            let found = world.paths.watch(&world.sockets.epoll, &unit, first);
+            let (result, path) = found.map_or_else(|why| (Err(why), None), |path| (Ok(()), path));
+            events.push_back(Event::Listened { id, unit: unit.name.clone(), result });
+            let told = |path: PathBuf| Event::Traffic {
+                unit: unit.name.clone(),
+                path: Some(path.display().to_string()),
+            };
+            events.extend(path.map(told));
+        }
+        Effect::Unwatch { unit } => world.paths.unwatch(&world.sockets.epoll, &unit),
         Effect::Release { run } => world.release(run),
         Effect::TakeAttachment { id, unit } => world.take_attachment(id, &unit),
         Effect::DropAttachment { id } => world.stores.discard(id),

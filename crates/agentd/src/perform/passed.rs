@@ -10,6 +10,7 @@ use agentd_engine::{Spawn, SpawnFailure};
 use agentd_unit::ExecKind;
 
 use super::plan::resources;
+use super::sockets::Named;
 use crate::world::World;
 
 /// The number of the first one, `SD_LISTEN_FDS_START`.
@@ -23,12 +24,13 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// What a command gets: a main process all that there is for its unit, other commands nothing.
+    /// What a command gets: its sockets, and a main process what its unit has stored.
     ///
     /// # Errors
     /// No descriptor left.
-    pub fn collect(world: &World, spawn: &Spawn) -> Result<Self, SpawnFailure> {
-        let mut passed = Self::default();
+    pub fn collect(world: &World, spawn: &Spawn, sockets: Vec<Named>) -> Result<Self, SpawnFailure> {
+        let (names, fds) = sockets.into_iter().unzip();
+        let mut passed = Self { names, fds };
         if spawn.kind == ExecKind::Start {
             for (name, fd) in world.stores.of(&spawn.unit.name) {
                 passed.push(name, fd)?;

@@ -19,7 +19,7 @@ use super::passed::Passed;
 use super::runs::Process;
 use super::streams::Streams;
 use super::trust::{Executable, Refusal};
-use super::{credentials, folders, identity, process, python, sandbox, start};
+use super::{credentials, folders, identity, process, python, sandbox, sockets, start, streams};
 use crate::config::Mode;
 use crate::world::World;
 
@@ -122,8 +122,16 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
     let owner = identity::identity(world, service, user.as_ref())?;
     let made = folders::make(world, service, owner.as_ref())?;
     keep_credentials(world, spawn, service, owner.as_ref())?;
-    let passed = Passed::collect(world, spawn)?;
-    let streams = Streams::open(&service.execution, spawn.kind == ExecKind::Start, &passed)?;
+    let mut listeners = sockets::of_command(world, spawn, service.life.non_blocking)
+        .map_err(|e| resources(format!("the sockets of the service: {e}")))?;
+    // As in systemd: what is standard input or output is not handed over a second time.
+    let socket = if streams::uses_socket(&service.execution) {
+        streams::only(&mut listeners, spawn.kind)?
+    } else {
+        None
+    };
+    let passed = Passed::collect(world, spawn, listeners)?;
+    let streams = Streams::open(&service.execution, spawn.kind == ExecKind::Start, &passed, socket)?;
     let elevated = command.full_privileges || command.no_setuid;
     let (user, identity) = if elevated { (None, None) } else { (user, owner) };
     let home = home(world, service, user.as_ref());
@@ -141,6 +149,10 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
         None => (admit(world, unit, &path, root, &spawn.run.to_string())?, None),
     };
     let mut env = env;
+    if let Some((address, port)) = spawn.connection.and_then(|id| world.sockets.origin(id)?.remote()) {
+        env.insert("REMOTE_ADDR".into(), address.to_string());
+        env.insert("REMOTE_PORT".into(), port.to_string());
+    }
     let unset = &service.execution.unset_environment;
     let variables =
         [("LISTEN_PID", passed.describe(&mut env)), ("WATCHDOG_PID", spawn.environment.watchdog.is_some())];

@@ -120,7 +120,7 @@ pub fn output(world: &mut World, definition: &Unit, run: InvocationId) -> Result
         return Ok(nowhere);
     };
     let (reader, writer) = output_pipe().map_err(|e| resources(format!("a pipe for the output: {e}")))?;
-    log.attach(unit, run, reader, level_max);
+    log.attach(world.sockets.log_of(unit), run, reader, level_max);
     Ok(Output { fd: Some(writer), logged: true, journal_stream: None })
 }
 

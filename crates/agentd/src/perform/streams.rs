@@ -16,10 +16,12 @@ use agentd_linux::descriptor::set_blocking;
 use agentd_linux::memfd;
 use agentd_linux::open::{NOCTTY, NONBLOCK};
 use agentd_linux::spawn::{Stdio, Terminal};
+use agentd_unit::ExecKind;
 use agentd_unit::sections::{Execution, Input, Output, Seize};
 
 use super::passed::Passed;
 use super::plan::step;
+use super::sockets::Named;
 
 const EXIT_STDIN: u8 = 208;
 const EXIT_STDOUT: u8 = 209;
@@ -32,6 +34,8 @@ enum Stream {
     /// What the run has as its output, which is kept for all of its commands.
     Log,
     File(OwnedFd),
+    /// The socket of the service, or its connection.
+    Socket,
     /// The descriptor of this number.
     Same(usize),
 }
@@ -42,14 +46,20 @@ pub struct Streams {
     streams: [Stream; 3],
     /// Descriptor 0 is a terminal that is to be the controlling one.
     pub terminal: Option<Terminal>,
+    socket: Option<OwnedFd>,
 }
 
 impl Streams {
-    /// Opens what the keys name.
+    /// Opens what the keys name; `socket` is for `socket`.
     ///
     /// # Errors
     /// What cannot be opened, or is not passed, under the descriptor's exit status.
-    pub fn open(how: &Execution, is_main: bool, passed: &Passed) -> Result<Self, SpawnFailure> {
+    pub fn open(
+        how: &Execution,
+        is_main: bool,
+        passed: &Passed,
+        socket: Option<OwnedFd>,
+    ) -> Result<Self, SpawnFailure> {
         let named = |key, exit_status, name: &str| match is_main {
             true => passed_stream(key, exit_status, name, passed).map(Some),
             false => Ok(None),
@@ -58,6 +68,7 @@ impl Streams {
             Input::Null if how.input_data.is_empty() => (Stream::Null, None),
             Input::Null | Input::Data => (data(&how.input_data)?, None),
             Input::Named(name) => (named("StandardInput", EXIT_STDIN, name)?.unwrap_or(Stream::Null), None),
+            Input::Socket => (Stream::Socket, None),
             Input::Terminal(Seize::Ask) => (tty("StandardInput", EXIT_STDIN, how)?, Some(Terminal::Ask)),
             Input::Terminal(Seize::Force) => (tty("StandardInput", EXIT_STDIN, how)?, Some(Terminal::Force)),
             Input::File(path) => {
@@ -77,7 +88,7 @@ impl Streams {
             Output::Named(name) => named("StandardError", EXIT_STDERR, name)?.unwrap_or(Stream::Log),
             other => leading("StandardError", EXIT_STDERR, other, how)?,
         };
-        Ok(Self { streams: [input, output, error], terminal })
+        Ok(Self { streams: [input, output, error], terminal, socket })
     }
 
     /// As a plan has them. `log` is the run's output.
@@ -91,10 +102,32 @@ impl Streams {
             Stream::Null => Stdio::Null,
             Stream::Log => log.map_or(Stdio::Null, Stdio::Fd),
             Stream::File(fd) => Stdio::Fd(fd.as_fd()),
+            Stream::Socket => self.socket.as_ref().map_or(Stdio::Null, |fd| Stdio::Fd(fd.as_fd())),
             // The number is a lower one.
             Stream::Same(other) => self.one(*other, log),
         }
     }
+}
+
+/// Whether any of the descriptors is a socket.
+#[must_use]
+pub fn uses_socket(how: &Execution) -> bool {
+    how.input == Input::Socket || how.output == Output::Socket || how.error == Output::Socket
+}
+
+/// The one socket that can be a standard descriptor. Commands beside the main one have none but a connection.
+///
+/// # Errors
+/// The main command has none, or several.
+pub fn only(sockets: &mut Vec<Named>, kind: ExecKind) -> Result<Option<OwnedFd>, SpawnFailure> {
+    if sockets.len() > 1 || (sockets.is_empty() && kind == ExecKind::Start) {
+        let text = format!(
+            "StandardInput, StandardOutput: socket: it has {} sockets and not one; start it by its socket unit",
+            sockets.len()
+        );
+        return Err(step(EXIT_STDIN, text));
+    }
+    Ok(sockets.pop().map(|(_, fd)| fd))
 }
 
 /// Whether any of the descriptors leads to the log.
@@ -138,6 +171,7 @@ fn leading(
     match output {
         Output::Inherit | Output::Null => Ok(Stream::Null),
         Output::Log | Output::Named(_) => Ok(Stream::Log),
+        Output::Socket => Ok(Stream::Socket),
         Output::Terminal => tty(key, exit_status, how),
         Output::KernelLog => opened(key, exit_status, Path::new("/dev/kmsg"), &mut options),
         Output::File(path) => opened(key, exit_status, path, options.create(true).truncate(false)),

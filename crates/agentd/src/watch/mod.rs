@@ -8,6 +8,7 @@ pub mod groups;
 pub mod mains;
 pub mod notifications;
 pub mod signals;
+pub mod traffic;
 pub mod unit_files;
 pub mod units;
 
@@ -40,6 +41,7 @@ pub struct Woken {
     mains: bool,
     loaded: bool,
     stored: bool,
+    traffic: bool,
     folder: bool,
     unit_files: bool,
     timers: [bool; 3],
@@ -58,6 +60,8 @@ pub struct Told {
     pub loaded: OwnedFd,
     /// What services have left with the manager.
     pub stored: OwnedFd,
+    /// Sockets that are armed, and paths that are waited for.
+    pub traffic: OwnedFd,
 }
 
 /// Every descriptor that the main loop waits on: a handful for the whole manager, none per unit.
@@ -69,6 +73,7 @@ pub struct Sources {
     mains: AsyncFd<OwnedFd>,
     loaded: AsyncFd<OwnedFd>,
     stored: AsyncFd<OwnedFd>,
+    traffic: AsyncFd<OwnedFd>,
     folder: AsyncFd<FolderWatch>,
     unit_files: Option<UnitFilesWatch>,
     timers: [AsyncFd<Timer>; 3],
@@ -91,6 +96,7 @@ impl Sources {
             loaded: registered(told.loaded)?,
             stored: registered(told.stored)?,
             mains: registered(told.mains)?,
+            traffic: registered(told.traffic)?,
             folder: registered(folder)?,
             unit_files: None,
             timers: [timer(Clock::Monotonic)?, timer(Clock::Boottime)?, timer(Clock::Realtime)?],
@@ -142,6 +148,7 @@ impl Sources {
             mains: ready(&self.mains, cx),
             loaded: ready(&self.loaded, cx),
             stored: ready(&self.stored, cx),
+            traffic: ready(&self.traffic, cx) || left.traffic,
             folder: ready(&self.folder, cx),
             unit_files: self.unit_files.as_ref().is_some_and(|watch| watch.poll(cx)),
             timers: self.timers.each_ref().map(|timer| ready(timer, cx)),
@@ -170,6 +177,9 @@ impl Sources {
         }
         if woken.stored {
             world.stores.drain();
+        }
+        if woken.traffic {
+            self.left.traffic = traffic::drain(world, events);
         }
         if woken.folder {
             match self.folder.get_ref().drain() {
@@ -262,6 +272,7 @@ impl Woken {
             || self.mains
             || self.loaded
             || self.stored
+            || self.traffic
             || self.folder
             || self.unit_files
             || self.timers.contains(&true)

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use agentd_engine::{ActiveState, Event, JobKind, JobMode, Manager, Request};
+use agentd_engine::{ActiveState, Connection, Event, JobKind, JobMode, Manager, Request};
 use agentd_protocol::manager::{PlanReply, PlannedChange, Problem, ReloadReply};
 use agentd_protocol::words::PlannedAction;
-use agentd_unit::{Unit, UnitName, UnitSet};
+use agentd_unit::{LoadState, Unit, UnitName, UnitSet};
 
 use crate::config::WatchUnits;
 use crate::control::{plan, unit_files};
-use crate::units::{Loaded, Outcome, Read};
+use crate::units::{Loaded, Outcome, Read, Taken};
 use crate::world::World;
 
 /// The units that one line of the log names.
@@ -25,8 +25,32 @@ pub fn drain(world: &mut World, events: &mut VecDeque<Event>) {
                 events.push_back(Event::UnitsFound(set));
                 world.looked_up.push(*inbound);
             }
+            Read::Instance { set, taken } => instance(&set, *taken, world, events),
         }
     }
+}
+
+/// The instance for a connection, and before it what it can cause to start.
+fn instance(set: &UnitSet, taken: Taken, world: &mut World, events: &mut VecDeque<Event>) {
+    let mut others = UnitSet::new();
+    set.iter().filter(|unit| unit.name != taken.instance).for_each(|unit| others.insert(Arc::clone(unit)));
+    if !others.is_empty() {
+        events.push_back(Event::UnitsFound(others));
+    }
+    let unit = set.get(&taken.instance);
+    let result = match unit.map(|unit| (unit, &unit.load)) {
+        Some((unit, LoadState::Loaded)) => {
+            Ok(Some(Box::new(Connection { unit: Arc::clone(unit), source: taken.source })))
+        }
+        Some((_, load)) => {
+            Err(format!("{} is {load}: {}", taken.instance, load.reason().unwrap_or("no reason")))
+        }
+        None => Err(format!("there is no template for {}", taken.instance)),
+    };
+    if result.is_err() {
+        world.sockets.hang_up(taken.id);
+    }
+    events.push_back(Event::Accepted { id: taken.id, socket: taken.socket, result });
 }
 
 /// The whole set, the keys, and the answer to whoever waits.

@@ -359,6 +359,41 @@ pub(crate) const PLANTED: &[Mutant] = &[
         "            self.start_hooks(unit, hooks, out);\n            self.replan(unit, out);\n        } else {\n            \
          self.start_hooks(unit, hooks, out);\n        }",
     ),
+    mutant(
+        "socket-not-armed-again",
+        "a socket whose service has ended does not listen again",
+        "socket.rs",
+        "SocketEvent::Target(target) if target.idle => facts.listen(out),",
+        "SocketEvent::Target(target) if target.idle => SocketState::Listening { again: None },",
+    ),
+    mutant(
+        "trigger-limit-ignored",
+        "the trigger limit of a socket is not looked at",
+        "socket.rs",
+        "if !facts.triggers.admit(section.trigger_limit_interval, burst, now) {",
+        "if !facts.triggers.admit(section.trigger_limit_interval, burst, now) && false {",
+    ),
+    mutant(
+        "socket-paused-for-ever",
+        "a socket that waits a while is not woken when that is over",
+        "socket.rs",
+        "            Self::Listening { again } => again,\n",
+        "            Self::Listening { .. } => None,\n",
+    ),
+    mutant(
+        "end-of-job-unheard",
+        "a socket does not hear that the start of its service came to nothing",
+        "propagate.rs",
+        "        self.schedule_uphold(unit, out);\n        self.triggers_follow(unit, out);\n        self.connection_follows(unit, out);\n",
+        "        self.schedule_uphold(unit, out);\n        self.connection_follows(unit, out);\n",
+    ),
+    mutant(
+        "connection-kept",
+        "the connection of an instance that has ended is not closed",
+        "connections.rs",
+        "        out.push(Effect::Hangup { connection });\n    }\n\n    /// Forgets",
+        "        let _ = (connection, out);\n    }\n\n    /// Forgets",
+    ),
 ];
 
 #[cfg(test)]

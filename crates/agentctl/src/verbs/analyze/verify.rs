@@ -124,17 +124,11 @@ impl Check {
     }
 
     fn definition(&mut self, unit: &UnitName, files: &[(PathBuf, Vec<u8>)]) {
-        let Parsed { unit: parsed, timer, .. } = self.parse(unit, files);
+        let Parsed { unit: parsed, own, .. } = self.parse(unit, files);
         self.names.insert(unit.clone());
         if !unit.is_template() {
             self.set.insert(parsed);
-            self.set_timer(timer);
-        }
-    }
-
-    fn set_timer(&mut self, timer: Option<Unit>) {
-        if let Some(timer) = timer {
-            self.set.insert(timer);
+            own.into_iter().for_each(|unit| self.set.insert(unit));
         }
     }
 

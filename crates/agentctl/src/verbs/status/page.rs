@@ -168,6 +168,16 @@ impl<W: Write> Page<'_, W> {
             };
             self.label("Trigger", next)?;
         }
+        for line in &unit.listen {
+            self.label("Listen", shown(line))?;
+        }
+        for line in &unit.paths {
+            self.label("Path", shown(line))?;
+        }
+        if unit.n_accepted + unit.n_refused > 0 {
+            let counts = (unit.n_accepted, unit.n_connections, unit.n_refused);
+            self.label("Accepted", format!("{}; Connected: {}; Refused: {}", counts.0, counts.1, counts.2))?;
+        }
         for (label, units) in [("Triggers", &unit.triggers), ("TriggeredBy", &unit.triggered_by)] {
             if !units.is_empty() {
                 self.label(label, shown(&units.join(" ")))?;

@@ -1,0 +1,274 @@
+//! Sockets: when they listen, what they start, and what becomes of them when that does not go well.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod desk;
+
+use agentd_engine::{ActiveState, Effect, Event, JobResult, ServiceResult, SpawnFailureKind};
+use agentd_unit::sections::SocketSection;
+use agentd_unit::{Body, Restart, Unit};
+use desk::*;
+
+fn socket(text: &str, change: impl FnOnce(&mut SocketSection)) -> Unit {
+    unit(text, |unit| {
+        let mut section = SocketSection::default();
+        change(&mut section);
+        unit.body = Body::Socket(Box::new(section));
+    })
+}
+
+fn desk_with(change: impl FnOnce(&mut SocketSection), service: Unit) -> Desk {
+    let mut desk = Desk::new([socket("web.socket", change), service]);
+    let start = desk.start("web.socket");
+    assert_eq!((desk.sub("web.socket"), desk.result(start)), ("start-chown", None));
+    listened(&mut desk, Ok(()));
+    assert_eq!((desk.sub("web.socket"), desk.result(start)), ("listening", Some(JobResult::Done)));
+    desk
+}
+
+fn desk() -> Desk {
+    desk_with(|_| {}, service("web.service", |_| {}))
+}
+
+fn listened(desk: &mut Desk, result: Result<(), String>) {
+    let id = desk.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Listen { id, .. } => Some(*id),
+        _ => None,
+    });
+    desk.event(Event::Listened { id: id.unwrap(), unit: name("web.socket"), result });
+}
+
+fn traffic(desk: &mut Desk) {
+    desk.event(Event::Traffic { unit: name("web.socket"), path: None });
+}
+
+/// Whether the socket would tell of traffic now, by what was asked of the shell last.
+fn is_armed(desk: &Desk) -> bool {
+    let said = desk.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Arm { .. } => Some(true),
+        Effect::Disarm { .. } | Effect::Unlisten { .. } | Effect::Listen { .. } => Some(false),
+        _ => None,
+    });
+    said.unwrap_or(false)
+}
+
+/// One life of the service, ended well.
+fn serve(desk: &mut Desk) {
+    desk.up("web.service");
+    desk.die("web.service", CLEAN);
+}
+
+#[test]
+fn traffic_starts_the_service_with_its_socket_and_the_end_arms_it_again() {
+    let mut desk = desk();
+    assert!(is_armed(&desk));
+    traffic(&mut desk);
+    desk.up("web.service");
+    assert_eq!((desk.sub("web.socket"), desk.sub("web.service")), ("running", "running"));
+    let spawn = desk.last_spawn("web.service");
+    assert_eq!(spawn.sockets, [name("web.socket")]);
+    assert_eq!(spawn.environment.trigger, Some(name("web.socket")));
+    desk.news();
+    desk.die("web.service", CLEAN);
+    assert_eq!(desk.sub("web.socket"), "listening");
+    assert!(is_armed(&desk));
+}
+
+#[test]
+fn a_service_that_is_started_by_hand_takes_the_socket_over() {
+    let mut desk = desk();
+    desk.run("web.service");
+    assert_eq!(desk.sub("web.socket"), "running");
+    assert!(!is_armed(&desk));
+    desk.stop("web.service");
+    desk.die("web.service", TERMINATED);
+    assert_eq!(desk.sub("web.socket"), "listening", "who waits starts it again");
+    assert!(is_armed(&desk));
+}
+
+#[test]
+fn a_service_that_restarts_keeps_its_socket_and_nothing_else_starts_it() {
+    let mut desk = desk_with(
+        |_| {},
+        service("web.service", |s| {
+            s.restart = Restart::OnFailure;
+            s.restart_sec = secs(1);
+        }),
+    );
+    traffic(&mut desk);
+    desk.up("web.service");
+    desk.die("web.service", DIRTY);
+    assert_eq!((desk.sub("web.service"), desk.sub("web.socket")), ("auto-restart", "running"));
+    let arms = desk.effects.iter().filter(|effect| matches!(effect, Effect::Arm { .. })).count();
+    assert_eq!(arms, 1, "nothing else starts it");
+    desk.advance(secs(1));
+    desk.up("web.service");
+    assert_eq!(desk.last_spawn("web.service").sockets, [name("web.socket")]);
+    assert_eq!(desk.effects.iter().filter(|e| matches!(e, Effect::Listen { .. })).count(), 1);
+}
+
+#[test]
+fn what_comes_too_fast_waits_and_the_socket_stays() {
+    let mut desk = desk();
+    for _ in 0..15 {
+        traffic(&mut desk);
+        serve(&mut desk);
+    }
+    traffic(&mut desk);
+    assert_eq!((desk.sub("web.socket"), desk.spawns("web.service").len()), ("listening", 15));
+    assert_eq!(desk.logs("what comes waits"), 1);
+    desk.news();
+    desk.advance(secs(2));
+    assert!(desk.news().iter().any(|effect| matches!(effect, Effect::Arm { .. })), "it is armed again");
+    traffic(&mut desk);
+    serve(&mut desk);
+    assert_eq!(desk.spawns("web.service").len(), 16);
+}
+
+#[test]
+fn a_trigger_limit_of_its_own_fails_the_socket() {
+    let mut desk = desk_with(|s| s.trigger_limit_burst = Some(3), service("web.service", |_| {}));
+    for _ in 0..3 {
+        traffic(&mut desk);
+        serve(&mut desk);
+    }
+    traffic(&mut desk);
+    let view = desk.view("web.socket");
+    assert_eq!((view.active, view.result), (ActiveState::Failed, ServiceResult::TriggerLimitHit));
+    assert!(!is_armed(&desk));
+    // A person brings it back, and it counts anew.
+    desk.start("web.socket");
+    listened(&mut desk, Ok(()));
+    traffic(&mut desk);
+    assert_eq!(desk.sub("web.socket"), "running");
+}
+
+#[test]
+fn a_service_that_dies_with_each_client_goes_on_at_a_bounded_pace() {
+    let mut desk = desk();
+    for _ in 0..1000 {
+        if desk.sub("web.socket") == "listening" && is_armed(&desk) {
+            traffic(&mut desk);
+            if desk.sub("web.service") == "start" || desk.sub("web.service") == "running" {
+                desk.up("web.service");
+                desk.die("web.service", DIRTY);
+            }
+        }
+        desk.advance(millis(10));
+    }
+    assert_eq!(desk.sub("web.socket"), "listening", "{:?}", desk.view("web.socket").result);
+    let lives = desk.spawns("web.service").len();
+    assert!((60..=90).contains(&lives), "15 in each two of ten seconds: {lives}");
+}
+
+#[test]
+fn what_cannot_be_listened_on_fails_with_the_reason() {
+    let mut desk = Desk::new([socket("web.socket", |_| {}), service("web.service", |_| {})]);
+    for _ in 0..2 {
+        let start = desk.start("web.socket");
+        listened(&mut desk, Err("ListenStream=80: bind".to_owned()));
+        assert_eq!(desk.result(start), Some(JobResult::Failed));
+        assert_eq!(desk.view("web.socket").result, ServiceResult::Resources);
+        assert_eq!(desk.failure("web.socket"), "ListenStream=80: bind");
+    }
+    // An answer that never comes.
+    let start = desk.start("web.socket");
+    desk.advance(secs(90));
+    assert_eq!(desk.result(start), Some(JobResult::Failed));
+    assert_eq!(desk.view("web.socket").result, ServiceResult::Timeout);
+}
+
+#[test]
+fn a_socket_without_its_service_or_beside_a_running_one_is_refused() {
+    let mut desk = Desk::new([socket("web.socket", |_| {})]);
+    for _ in 0..2 {
+        let start = desk.start("web.socket");
+        assert_eq!(desk.result(start), Some(JobResult::Failed));
+        assert!(desk.failure("web.socket").contains("web.service, which does not exist"));
+    }
+    desk.load([socket("web.socket", |_| {}), service("web.service", |_| {})]);
+    desk.run("web.service");
+    let start = desk.start("web.socket");
+    assert_eq!(desk.result(start), Some(JobResult::Failed));
+    assert!(desk.failure("web.socket").contains("runs already"), "{}", desk.failure("web.socket"));
+}
+
+#[test]
+fn a_start_that_is_not_possible_now_is_tried_again() {
+    let guard = unit("web.service", |unit| {
+        unit.unit.conditions.push(agentd_unit::sections::Condition {
+            test: agentd_unit::sections::Test::PathExists,
+            parameter: "/x".into(),
+            negate: false,
+            trigger: false,
+            assert: false,
+        });
+    });
+    let mut desk = desk_with(|_| {}, guard);
+    for _ in 0..2 {
+        traffic(&mut desk);
+        let id = desk.effects.iter().rev().find_map(|effect| match effect {
+            Effect::Check { id, .. } => Some(*id),
+            _ => None,
+        });
+        let checked =
+            agentd_engine::Checked { condition: Err("ConditionPathExists=/x".into()), assertion: Ok(()) };
+        desk.event(Event::Checked { id: id.unwrap(), checked });
+        assert_eq!(desk.sub("web.socket"), "listening", "it waits for the next one");
+        assert!(is_armed(&desk));
+    }
+}
+
+#[test]
+fn a_stop_closes_the_socket_and_leaves_the_service() {
+    let mut desk = desk();
+    traffic(&mut desk);
+    desk.up("web.service");
+    let stop = desk.stop("web.socket");
+    assert_eq!((desk.result(stop), desk.sub("web.socket")), (Some(JobResult::Done), "dead"));
+    assert!(desk.news().iter().any(|effect| matches!(effect, Effect::Unlisten { .. })));
+    assert_eq!(desk.sub("web.service"), "running");
+    traffic(&mut desk);
+    desk.die("web.service", CLEAN);
+    assert_eq!((desk.sub("web.socket"), is_armed(&desk)), ("dead", false), "old news changes nothing");
+}
+
+#[test]
+fn a_reload_keeps_what_is_listened_on_until_the_socket_is_stopped() {
+    let mut desk = desk();
+    desk.load([socket("web.socket", |s| s.backlog = 7), service("web.service", |_| {})]);
+    assert_eq!(desk.sub("web.socket"), "listening");
+    assert!(desk.view("web.socket").changed_on_disk);
+    traffic(&mut desk);
+    desk.up("web.service");
+    assert_eq!(desk.last_spawn("web.service").sockets, [name("web.socket")]);
+    desk.die("web.service", CLEAN);
+    desk.restart("web.socket");
+    let listen = desk.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Listen { unit, .. } => Some(std::sync::Arc::clone(unit)),
+        _ => None,
+    });
+    let Body::Socket(section) = &listen.unwrap().body else { panic!("no socket") };
+    assert_eq!(section.backlog, 7);
+}
+
+#[test]
+fn a_service_that_never_comes_up_is_given_up_and_its_socket_says_why() {
+    let mut desk = desk();
+    let mut spawned = 0;
+    for _ in 0..100 {
+        if desk.sub("web.socket") == "listening" {
+            traffic(&mut desk);
+            if desk.spawns("web.service").len() > spawned {
+                spawned += 1;
+                desk.fail_spawn("web.service", SpawnFailureKind::Step { exit_status: 203 });
+                desk.empty("web.service");
+            }
+        }
+        desk.advance(millis(10));
+    }
+    let view = desk.view("web.socket");
+    assert_eq!((view.sub, view.result), ("failed", ServiceResult::ServiceStartLimitHit));
+    assert_eq!(desk.spawns("web.service").len(), 6, "the first, and five in ten seconds");
+}

@@ -1,0 +1,184 @@
+//! What path units wait for: looked at when they begin to wait, and again whenever inotify(7) tells of the paths or of
+//! what leads to them. Nothing is looked at by the clock.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agentd_linux::epoll::Epoll;
+use agentd_linux::paths::{Interest, PathWatch, WatchId};
+use agentd_unit::sections::{PathSection, PathWatch as Kind};
+use agentd_unit::{Body, Unit, UnitName};
+
+use super::conditions;
+
+/// Tokens of paths have this bit, those of sockets have not.
+pub const TOKENS: u64 = 1 << 63;
+
+/// One path unit.
+#[derive(Debug)]
+struct Held {
+    unit: Arc<Unit>,
+    /// Which of its paths were there when they were last looked at.
+    existed: Vec<bool>,
+    /// While it waits: what tells, its name, and the watch of each path itself.
+    waits: Option<(PathWatch, u64, Vec<Option<WatchId>>)>,
+}
+
+/// All path units that wait, or whose unit runs.
+#[derive(Debug, Default)]
+pub struct Paths {
+    units: BTreeMap<UnitName, Held>,
+    names: HashMap<u64, UnitName>,
+    last_token: u64,
+}
+
+impl Paths {
+    /// Begins to wait; the path, if there is nothing to wait for.
+    ///
+    /// # Errors
+    /// One sentence: the path, the call and the errno.
+    pub fn watch(&mut self, epoll: &Epoll, unit: &Arc<Unit>, first: bool) -> Result<Option<PathBuf>, String> {
+        let section = section(unit).ok_or_else(|| format!("{} is no path unit", unit.name))?;
+        self.stop(epoll, &unit.name);
+        if first && section.make_directory {
+            make_folders(section)?;
+        }
+        if first || !self.units.contains_key(&unit.name) {
+            let existed = section.watches.iter().map(|(kind, path)| is_there(*kind, path)).collect();
+            self.units.insert(unit.name.clone(), Held { unit: Arc::clone(unit), existed, waits: None });
+        }
+        let watch = PathWatch::new().map_err(|error| {
+            format!("inotify_init: {error}; fs.inotify.max_user_instances says how many there may be")
+        })?;
+        let Some(held) = self.units.get_mut(&unit.name) else { return Ok(None) };
+        let own = held.look_out(&watch)?;
+        // Looked at behind the watches, so that nothing can happen in between.
+        if let Some(path) = held.happened(&[], &own) {
+            return Ok(Some(path));
+        }
+        self.last_token += 1;
+        let token = TOKENS | self.last_token;
+        epoll.add(&watch, token).map_err(|error| format!("epoll: {error}"))?;
+        self.names.insert(token, unit.name.clone());
+        held.waits = Some((watch, token, own));
+        Ok(None)
+    }
+
+    /// Waits no more, and forgets what was there.
+    pub fn unwatch(&mut self, epoll: &Epoll, name: &UnitName) {
+        self.stop(epoll, name);
+        self.units.remove(name);
+    }
+
+    fn stop(&mut self, epoll: &Epoll, name: &UnitName) {
+        let Some((watch, token, _)) = self.units.get_mut(name).and_then(|held| held.waits.take()) else {
+            return;
+        };
+        self.names.remove(&token);
+        // An error says that it was not in the set.
+        let _not_there = epoll.remove(&watch);
+    }
+
+    /// Something was told under this name: the unit and the path, if what it waits for has happened.
+    pub fn woken(&mut self, epoll: &Epoll, token: u64) -> Option<(UnitName, PathBuf)> {
+        let name = self.names.get(&token)?.clone();
+        let held = self.units.get_mut(&name)?;
+        let (watch, token, own) = held.waits.take()?;
+        let told = watch.drain().unwrap_or_else(|error| {
+            tracing::error!(unit = %name, %error, "what happens to its paths cannot be read");
+            Vec::new()
+        });
+        // What leads to the paths may be other folders now.
+        let renewed = held.look_out(&watch).unwrap_or_else(|error| {
+            tracing::error!(unit = %name, "{error}");
+            own.clone()
+        });
+        let happened = held.happened(&told, &own);
+        held.waits = Some((watch, token, renewed));
+        if happened.is_some() {
+            self.stop(epoll, &name);
+        }
+        happened.map(|path| (name, path))
+    }
+}
+
+impl Held {
+    fn watches(&self) -> &[(Kind, PathBuf)] {
+        section(&self.unit).map_or(&[], |section| &section.watches)
+    }
+
+    /// Watches all paths as they stand; the watch of each path itself, where it is there.
+    fn look_out(&self, watch: &PathWatch) -> Result<Vec<Option<WatchId>>, String> {
+        let mut own = Vec::new();
+        for (kind, path) in self.watches() {
+            let interest = match kind {
+                Kind::Exists => Interest::Presence,
+                Kind::ExistsGlob | Kind::DirectoryNotEmpty => Interest::Entries,
+                Kind::Changed => Interest::Changes,
+                Kind::Modified => Interest::Writes,
+            };
+            let failed = |error: io::Error| format!("{}: inotify_add_watch: {error}", path.display());
+            if *kind == Kind::ExistsGlob {
+                for folder in conditions::folders_of_glob(&path.to_string_lossy()) {
+                    watch.watch(&folder, interest).map_err(failed)?;
+                }
+                own.push(None);
+            } else {
+                own.push(watch.watch(path, interest).map_err(failed)?);
+            }
+        }
+        Ok(own)
+    }
+
+    /// The first path at which what is waited for has happened: by what was told of it, or by how it stands.
+    fn happened(&mut self, told: &[WatchId], own: &[Option<WatchId>]) -> Option<PathBuf> {
+        let now: Vec<bool> = self.watches().iter().map(|(kind, path)| is_there(*kind, path)).collect();
+        let was = std::mem::replace(&mut self.existed, now);
+        let mut each = self.watches().iter().zip(&self.existed).zip(was).zip(own);
+        each.find_map(|((((kind, path), now), was), own)| {
+            let holds = match kind {
+                Kind::Exists | Kind::ExistsGlob | Kind::DirectoryNotEmpty => *now,
+                Kind::Changed | Kind::Modified => *now != was || own.is_some_and(|own| told.contains(&own)),
+            };
+            holds.then(|| path.clone())
+        })
+    }
+}
+
+fn is_there(kind: Kind, path: &Path) -> bool {
+    match kind {
+        Kind::Exists | Kind::Changed | Kind::Modified => path.exists(),
+        Kind::ExistsGlob => conditions::glob(Path::new("/"), &path.to_string_lossy()),
+        // As systemd has it: hidden files and the copies of editors do not count.
+        Kind::DirectoryNotEmpty => fs::read_dir(path).is_ok_and(|entries| {
+            entries.flatten().any(|entry| {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                !name.starts_with('.') && !name.ends_with('~')
+            })
+        }),
+    }
+}
+
+/// `MakeDirectory`: all that is waited for but what only has to come to be.
+fn make_folders(section: &PathSection) -> Result<(), String> {
+    let wanted = section.watches.iter().filter(|(kind, _)| !matches!(kind, Kind::Exists | Kind::ExistsGlob));
+    for (_, path) in wanted.filter(|(_, path)| !path.exists()) {
+        let mode = section.directory_mode;
+        let made = fs::DirBuilder::new().recursive(true).mode(mode).create(path);
+        let made = made.and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)));
+        made.map_err(|error| format!("MakeDirectory: {}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn section(unit: &Unit) -> Option<&PathSection> {
+    match &unit.body {
+        Body::Path(section) => Some(section),
+        _ => None,
+    }
+}

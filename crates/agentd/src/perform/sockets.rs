@@ -1,0 +1,263 @@
+//! The sockets of socket units: made once and kept, whatever becomes of their services, until the unit stops.
+//!
+//! One epoll(7) set tells of all of them, each once after it was armed. Connections of sockets with `Accept` are held
+//! here too, each until its instance is over.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use agentd_engine::{EffectId, Spawn};
+use agentd_linux::epoll::Epoll;
+use agentd_linux::listen::{self, Accepted, Listener, Origin, Owner};
+use agentd_unit::sections::SocketSection;
+use agentd_unit::{Body, Unit, UnitName};
+
+use super::plan::chain;
+use crate::units::Taken;
+use crate::world::World;
+
+/// What a socket unit listens on, open.
+#[derive(Debug)]
+struct Held {
+    unit: Arc<Unit>,
+    token: u64,
+    listeners: Vec<Listener>,
+}
+
+/// All sockets of all units.
+#[derive(Debug)]
+pub struct Sockets {
+    /// What tells of them, and of path units.
+    pub epoll: Epoll,
+    units: BTreeMap<UnitName, Held>,
+    names: HashMap<u64, UnitName>,
+    last_token: u64,
+    connections: HashMap<EffectId, Accepted>,
+    /// The instances of connections, each with the template whose log it writes to: a file for each client would fill
+    /// the disk.
+    instances: HashMap<UnitName, (EffectId, UnitName)>,
+}
+
+/// A descriptor for a service, with its name in `LISTEN_FDNAMES`.
+pub type Named = (String, OwnedFd);
+
+impl Sockets {
+    /// None yet.
+    ///
+    /// # Errors
+    /// EMFILE, ENFILE, ENOMEM.
+    pub fn new() -> io::Result<Self> {
+        let (units, names, connections) = (BTreeMap::new(), HashMap::new(), HashMap::new());
+        let instances = HashMap::new();
+        Ok(Self { epoll: Epoll::new()?, units, names, last_token: 0, connections, instances })
+    }
+
+    /// Readable when an armed socket is.
+    ///
+    /// # Errors
+    /// EMFILE: no descriptor is left.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.epoll.descriptor()
+    }
+
+    /// Makes all that a unit listens on, or nothing.
+    fn listen(&mut self, unit: &Arc<Unit>, owner: Owner) -> Result<(), String> {
+        let section = section(unit).ok_or_else(|| format!("{} is no socket", unit.name))?;
+        self.unlisten(&unit.name);
+        let mut listeners = Vec::with_capacity(section.listen.len());
+        for listen in &section.listen {
+            let listener = Listener::open(listen, section, owner).map_err(|error| chain(&error))?;
+            // What cannot be waited for is found now and not when it is armed.
+            let waits = self.epoll.arm(&listener, 0).and_then(|()| self.epoll.remove(&listener));
+            waits.map_err(|error| {
+                format!("{}={}: cannot be waited for: {error}", listen.kind.key(), listen.address)
+            })?;
+            listeners.push(listener);
+        }
+        self.last_token += 1;
+        self.names.insert(self.last_token, unit.name.clone());
+        let held = Held { unit: Arc::clone(unit), token: self.last_token, listeners };
+        self.units.insert(unit.name.clone(), held);
+        Ok(())
+    }
+
+    /// Closes what a unit listens on, and takes its files away where it says so.
+    pub fn unlisten(&mut self, name: &UnitName) {
+        let Some(held) = self.units.remove(name) else { return };
+        self.names.remove(&held.token);
+        let Some(section) = section(&held.unit).filter(|section| section.remove_on_stop) else { return };
+        for node in held.listeners.iter().filter_map(Listener::node) {
+            if let Err(error) = node.remove(&section.symlinks) {
+                tracing::warn!(unit = %name, %error, "{} cannot be removed", node.path.display());
+            }
+        }
+    }
+
+    /// Tells once when something comes in.
+    pub fn arm(&self, name: &UnitName) {
+        let Some(held) = self.units.get(name) else { return };
+        for listener in &held.listeners {
+            if let Err(error) = self.epoll.arm(listener, held.token) {
+                tracing::error!(unit = %name, %error, "a socket cannot be waited for");
+            }
+        }
+    }
+
+    /// Tells no more.
+    pub fn disarm(&self, name: &UnitName) {
+        for listener in self.units.get(name).iter().flat_map(|held| &held.listeners) {
+            // An error says that it was not armed.
+            let _not_armed = self.epoll.remove(listener);
+        }
+    }
+
+    /// Throws away what waits.
+    pub fn flush(&self, name: &UnitName) {
+        for listener in self.units.get(name).iter().flat_map(|held| &held.listeners) {
+            if let Err(error) = listen::flush(listener) {
+                tracing::warn!(unit = %name, %error, "what waits at a socket cannot be thrown away");
+            }
+        }
+    }
+
+    /// The unit that something came in for, under this name of the set; disarmed.
+    #[must_use]
+    pub fn woken(&self, token: u64) -> Option<UnitName> {
+        let name = self.names.get(&token)?;
+        self.disarm(name);
+        Some(name.clone())
+    }
+
+    /// Takes the first connection that waits at a unit.
+    fn take(&self, name: &UnitName) -> io::Result<Option<Accepted>> {
+        for listener in self.units.get(name).iter().flat_map(|held| &held.listeners) {
+            if let Some(accepted) = listen::accept(listener)? {
+                return Ok(Some(accepted));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where a connection comes from.
+    #[must_use]
+    pub fn origin(&self, connection: EffectId) -> Option<&Origin> {
+        self.connections.get(&connection).map(|accepted| &accepted.from)
+    }
+
+    /// The unit whose log takes what a unit says.
+    #[must_use]
+    pub fn log_of<'a>(&'a self, unit: &'a UnitName) -> &'a UnitName {
+        self.instances.get(unit).map_or(unit, |(_, template)| template)
+    }
+
+    /// Closes a connection.
+    pub fn hang_up(&mut self, connection: EffectId) {
+        self.connections.remove(&connection);
+        self.instances.retain(|_, (id, _)| *id != connection);
+    }
+
+    /// Copies of what the socket units of a service listen on, in order. A file that somebody has removed is made anew
+    /// first: at the old socket nobody could knock any more.
+    fn copies(&mut self, world: &Owners<'_>, names: &[UnitName]) -> io::Result<Vec<Named>> {
+        let mut copies = Vec::new();
+        for name in names {
+            let Some(held) = self.units.get_mut(name) else { continue };
+            let Some(section) = section(&held.unit) else { continue };
+            for (listener, listen) in held.listeners.iter_mut().zip(&section.listen) {
+                if listener.node().is_some_and(|node| !node.is_there()) {
+                    match Listener::open(listen, section, world.of(section).unwrap_or_default()) {
+                        Ok(anew) => {
+                            tracing::warn!(unit = %name, "{} was removed by somebody else and was made anew", listen.address);
+                            *listener = anew;
+                        }
+                        Err(error) => tracing::error!(unit = %name, "{}", chain(&error)),
+                    }
+                }
+                let text = section.descriptor_name.clone().unwrap_or_else(|| name.to_string());
+                copies.push((text, listener.as_fd().try_clone_to_owned()?));
+            }
+        }
+        Ok(copies)
+    }
+}
+
+/// Who owns files of sockets.
+struct Owners<'a>(&'a agentd_linux::user::Accounts);
+
+impl Owners<'_> {
+    fn of(&self, section: &SocketSection) -> Result<Owner, String> {
+        let user = section
+            .user
+            .as_ref()
+            .map(|name| self.0.user(name).map_err(|e| format!("SocketUser={name}: {}", chain(&e))));
+        let user = user.transpose()?;
+        let group = section.group.as_ref();
+        let group =
+            group.map(|name| self.0.group(name).map_err(|e| format!("SocketGroup={name}: {}", chain(&e))));
+        // As systemd has it: a user's own group, where none is named.
+        let gid = group.transpose()?.or(user.as_ref().map(|user| user.gid));
+        Ok(Owner { uid: user.map(|user| user.uid), gid })
+    }
+}
+
+fn section(unit: &Unit) -> Option<&SocketSection> {
+    match &unit.body {
+        Body::Socket(section) => Some(section),
+        _ => None,
+    }
+}
+
+/// Makes what a unit listens on.
+///
+/// # Errors
+/// One sentence: the key, the address, the call and what to do.
+pub fn listen(world: &mut World, unit: &Arc<Unit>) -> Result<(), String> {
+    let owner = section(unit).map(|section| Owners(&world.accounts).of(section)).transpose()?;
+    world.sockets.listen(unit, owner.unwrap_or_default())
+}
+
+/// Takes a connection and has its instance loaded; what there is to say at once: that there is none, or why.
+pub fn accept(world: &mut World, id: EffectId, unit: &Arc<Unit>, number: u64) -> Option<Result<(), String>> {
+    let accepted = match world.sockets.take(&unit.name) {
+        Ok(Some(accepted)) => accepted,
+        Ok(None) => return Some(Ok(())),
+        Err(error) => return Some(Err(format!("accept: {error}"))),
+    };
+    let text = format!("{}@{number}-{}.service", unit.name.stem(), accepted.from);
+    let instance = match UnitName::parse(&text) {
+        Ok(instance) => instance,
+        Err(error) => return Some(Err(format!("{text}: {error}"))),
+    };
+    let taken = Taken { id, socket: unit.name.clone(), instance, source: accepted.from.source() };
+    world.sockets.connections.insert(id, accepted);
+    if let Some(template) = taken.instance.template() {
+        world.sockets.instances.insert(taken.instance.clone(), (id, template));
+    }
+    world.loading.find_instance(&world.config, world.loaded.clone(), taken);
+    None
+}
+
+/// The descriptors that a command gets, from 3 up: its connection, else those of its sockets.
+///
+/// # Errors
+/// EMFILE: no descriptor is left.
+pub fn of_command(world: &mut World, spawn: &Spawn, non_blocking: bool) -> io::Result<Vec<Named>> {
+    let copies = match spawn.connection {
+        Some(id) => {
+            let accepted = world.sockets.connections.get(&id);
+            let copy = accepted.map(|accepted| accepted.fd.try_clone()).transpose()?;
+            copy.map(|fd| ("connection".to_owned(), fd)).into_iter().collect()
+        }
+        None => world.sockets.copies(&Owners(&world.accounts), &spawn.sockets)?,
+    };
+    for (_, fd) in &copies {
+        if non_blocking {
+            agentd_linux::descriptor::set_nonblocking(fd)?;
+        } else {
+            agentd_linux::descriptor::set_blocking(fd)?;
+        }
+    }
+    Ok(copies)
+}

@@ -1,0 +1,143 @@
+//! Path units: what comes to be, fills or changes starts their unit, heard from the kernel and never by looking.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Manager, Setup};
+
+/// A manager with `job.path` and a service that notes that it ran and then runs `command`.
+fn job(name: &str, path: impl Fn(&Path) -> String, command: impl Fn(&Path) -> String) -> Manager {
+    let setup = Setup::new(name);
+    let folder = setup.path("watched");
+    let program = setup.file(
+        "job",
+        &format!(
+            "#!/bin/sh\necho \"$TRIGGER_UNIT\" >> {}\n{}\n",
+            setup.path("ran").display(),
+            command(&folder)
+        ),
+    );
+    setup.unit("job.service", &format!("[Service]\nType = \"oneshot\"\nExecStart = [{program:?}]\n"));
+    setup.unit("job.path", &format!("[Path]\n{}\n", path(&folder)));
+    let mut manager = setup.start();
+    manager.ok(&["start", "job.path"]);
+    manager
+}
+
+/// How often the job ran.
+fn runs(manager: &Manager) -> usize {
+    fs::read_to_string(manager.path("ran"))
+        .unwrap_or_default()
+        .lines()
+        .filter(|line| *line == "job.path")
+        .count()
+}
+
+#[test]
+fn a_path_that_comes_to_be_starts_the_unit_wherever_its_folders_are() {
+    let mut manager = job(
+        "exists",
+        |folder| format!("PathExists = {:?}", folder.join("deep/file")),
+        |folder| format!("rm {}", folder.join("deep/file").display()),
+    );
+    assert_eq!(manager.property("job.path", "SubState"), "waiting");
+    let file = manager.path("watched/deep/file");
+    for expected in 1..=3 {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "").unwrap();
+        manager.until("the job does not run", |m| runs(m) == expected);
+        manager.until_property("job.path", "SubState", "waiting");
+        if expected == 2 {
+            fs::remove_dir_all(manager.path("watched")).unwrap(); // The folders go, and are waited for anew.
+        }
+    }
+    assert_eq!(runs(&manager), 3, "it runs once for each file");
+}
+
+#[test]
+fn what_is_there_already_starts_the_unit_at_once() {
+    let setup = Setup::new("at-once");
+    let (there, ran) = (setup.file("there", ""), setup.path("ran"));
+    let program =
+        setup.file("job", &format!("#!/bin/sh\necho x > {}\nrm {}\n", ran.display(), there.display()));
+    setup.unit("job.service", &format!("[Service]\nType = \"oneshot\"\nExecStart = [{program:?}]\n"));
+    setup.unit("job.path", &format!("[Path]\nPathExistsGlob = {:?}\n", setup.path("th*e")));
+    let mut manager = setup.start();
+    manager.ok(&["start", "job.path"]);
+    manager.until("the job does not run", |_| ran.exists());
+    manager.until_property("job.path", "SubState", "waiting");
+    fs::remove_file(&ran).unwrap();
+    fs::write(&there, "").unwrap();
+    manager.until("the job does not run again", |_| ran.exists());
+}
+
+#[test]
+fn a_folder_that_is_made_and_fills_is_emptied_by_the_unit() {
+    let mut manager = job(
+        "fills",
+        |folder| format!("DirectoryNotEmpty = {folder:?}\nMakeDirectory = true\nDirectoryMode = \"0750\""),
+        |folder| format!("rm -f {}/*", folder.display()),
+    );
+    let folder = manager.path("watched");
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o750);
+    for number in 0..5 {
+        fs::write(folder.join(number.to_string()), "").unwrap();
+        manager.until("the folder is not emptied", |_| fs::read_dir(&folder).unwrap().next().is_none());
+    }
+    assert!(runs(&manager) >= 1);
+    manager.until_property("job.path", "SubState", "waiting");
+}
+
+#[test]
+fn a_file_that_is_written_and_closed_has_changed() {
+    let mut manager =
+        job("changed", |folder| format!("PathChanged = {:?}", folder.join("file")), |_| String::new());
+    let file = manager.path("watched/file");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "1").unwrap();
+    manager.until("its coming is no change", |m| runs(m) >= 1);
+    manager.until_property("job.path", "SubState", "waiting");
+    let before = runs(&manager);
+    fs::write(&file, "2").unwrap();
+    manager.until("its writing is no change", |m| runs(m) > before);
+    manager.until_property("job.path", "SubState", "waiting");
+    let before = runs(&manager);
+    fs::remove_file(&file).unwrap();
+    manager.until("its going is no change", |m| runs(m) > before);
+}
+
+#[test]
+fn a_unit_that_leaves_everything_as_it_is_is_given_up() {
+    let setup = Setup::new("storm");
+    let there = setup.file("there", "");
+    setup.unit("job.service", "[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/true\"]\n");
+    setup.unit("job.path", &format!("[Path]\nPathExists = {there:?}\n"));
+    setup.unit("few.service", "[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/true\"]\n");
+    setup.unit("few.path", &format!("[Path]\nPathExists = {there:?}\nTriggerLimitBurst = 2\n"));
+    let mut manager = setup.start();
+    manager.ok(&["start", "job.path", "few.path"]);
+    manager.until_property("job.path", "Result", "unit-start-limit-hit");
+    manager.until_property("few.path", "Result", "trigger-limit-hit");
+    manager.ok(&["stop", "job.path"]);
+    assert_eq!(manager.property("job.service", "Result"), "start-limit-hit");
+}
+
+#[test]
+fn a_service_can_bring_its_own_path_unit() {
+    let setup = Setup::new("own-path");
+    let there = setup.path("there");
+    setup.unit(
+        "own.service",
+        &format!("[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/rm\", {there:?}]\n\n[Path]\nPathExists = {there:?}\n\n[Install]\nWantedBy = [\"default.target\"]\n"),
+    );
+    let mut manager = setup.start();
+    manager.until_property("own.path", "SubState", "waiting");
+    fs::write(&there, "").unwrap();
+    manager.until("the service does not run", |_| !there.exists());
+}
