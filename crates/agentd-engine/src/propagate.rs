@@ -170,9 +170,7 @@ impl Manager {
             .filter(|other| self.entry(*other).is_some_and(|entry| entry.returns_with.contains(&unit)))
             .collect();
         for other in returning {
-            if let Some(entry) = self.entry_mut(other) {
-                entry.returns_with.clear();
-            }
+            // It goes on waiting until it has begun: what else comes up may take this start away again.
             if self.entry(other).is_some_and(|entry| entry.is_at_rest() && entry.job.is_none()) {
                 self.start_by_manager(other, out);
             }

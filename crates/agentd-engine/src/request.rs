@@ -213,11 +213,14 @@ impl Manager {
     }
 
     fn cancel(&mut self, job: JobId, out: &mut Out<'_>) -> Result<(), RequestError> {
-        if !self.jobs.contains_key(&job) {
+        let Some(unit) = self.jobs.get(&job).map(|job| job.unit) else {
             return Err(RequestError::NoJob(job));
-        }
+        };
         if self.shutdown.is_some() {
             return Err(RequestError::ShuttingDown);
+        }
+        if let Some(entry) = self.entry_mut(unit) {
+            entry.returns_with.clear(); // What a person has called off does not come by itself.
         }
         self.finish(job, JobResult::Canceled, out);
         Ok(())

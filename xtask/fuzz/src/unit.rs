@@ -62,15 +62,17 @@ pub fn systemd(data: &[u8]) {
 /// What two readings of the same must agree in; what the syntax itself decides is left out.
 fn said(parsed: &Parsed) -> impl PartialEq + std::fmt::Debug + use<> {
     let unit = &parsed.unit;
-    let timer = parsed.timer.as_ref().map(|timer| {
-        let Body::Timer(section) = &timer.body else { unreachable!("a timer") };
-        // The earliest trigger counts, in whatever order they stand.
-        let mut triggers: Vec<String> = section.triggers.iter().map(ToString::to_string).collect();
-        triggers.sort();
-        (triggers, section.persistent, timer.install.clone())
+    let own = parsed.own.iter().map(|own| {
+        let mut body = own.body.clone();
+        if let Body::Timer(section) = &mut body {
+            // The earliest trigger counts, in whatever order they stand.
+            section.triggers.sort_by_key(ToString::to_string);
+        }
+        (body, own.install.clone())
     });
+    let own: Vec<_> = own.collect();
     let load = matches!(unit.load, LoadState::Loaded);
-    (load, unit.unit.clone(), unit.install.clone(), unit.body.clone(), timer)
+    (load, unit.unit.clone(), unit.install.clone(), unit.body.clone(), own)
 }
 
 /// A command line has a program and a first argument, and its words make it again.

@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use agentd_unit::sections::{Action, Condition, HookMode, PathSection, RestartMode, SocketSection, SystemWide, Test};
+use agentd_unit::sections::{
+    Action, Condition, HookMode, PathSection, RestartMode, SocketSection, SystemWide, Test,
+};
 use agentd_unit::{
     Body, ExecCommand, KillMode, LoadState, NotifyAccess, Restart, ServiceSection, ServiceType, TimerSection,
     TimerTrigger, Unit, UnitName, UnitType,

@@ -8,7 +8,7 @@ use agentd_engine::{
     ActiveState, InvocationId, JobKind, JobView, Monotonic, Record, RequestId, ServiceResult, Spawn, UnitView,
 };
 use agentd_unit::sections::{Action, RestartMode};
-use agentd_unit::{ExecKind, LoadState, UnitName};
+use agentd_unit::{Body, ExecKind, LoadState, UnitName};
 
 use super::World;
 
@@ -29,6 +29,13 @@ pub(super) fn is_at_rest(view: &UnitView) -> bool {
 }
 
 /// On its way: it is expected to become something else.
+/// A unit that is against another one, or the other way round: its start may give way to that one's.
+fn is_opposed(unit: &UnitView, views: &BTreeMap<UnitName, UnitView>) -> bool {
+    let name = &unit.unit.name;
+    !unit.unit.unit.conflicts.is_empty()
+        || views.values().any(|other| other.unit.unit.conflicts.contains(name))
+}
+
 fn is_passing(view: &UnitView) -> bool {
     !is_at_rest(view) && view.active != ActiveState::Active
 }
@@ -119,15 +126,14 @@ impl World {
         self.returning.retain(|unit, _| views.get(unit).is_some_and(|view| view.job.is_none()));
         for (unit, cause) in &self.returning {
             let (Some(unit), Some(cause)) = (views.get(unit), views.get(cause)) else { continue };
-            let name = &unit.unit.name;
-            let opposed = !unit.unit.unit.conflicts.is_empty()
-                || views.values().any(|other| other.unit.unit.conflicts.contains(name));
             let waits = is_at_rest(unit)
-                && !opposed
+                && !is_opposed(unit, &views)
                 && unit.job.is_none()
                 && unit.result != ServiceResult::StartLimitHit
                 && unit.failure.as_ref().is_some_and(|why| why.starts_with(cause.unit.name.as_str()));
-            law(!(waits && is_up(cause)) || self.manager.is_shutting_down(), || {
+            // What is on its way down again takes with it what has just been asked to return.
+            let stays = is_up(cause) && cause.job.is_none();
+            law(!(waits && stays) || self.manager.is_shutting_down(), || {
                 format!("{} did not return with {}", unit.unit.name, cause.unit.name)
             })?;
         }
@@ -195,8 +201,13 @@ impl World {
         let hooks = lived_by.filter(|_| !self.manager.is_shutting_down()).map(|unit| &unit.unit.on_failure);
         for hook in hooks.into_iter().flatten() {
             let Some(other) = views.get(hook).filter(|other| is_at_rest(other)) else { continue };
-            if other.unit.unit.stop_when_unneeded || !other.unit.unit.part_of.is_empty() {
+            let gives_way = other.unit.unit.stop_when_unneeded || !other.unit.unit.part_of.is_empty();
+            if gives_way || is_opposed(other, views) {
                 continue; // It may be down again by now, or its start gave way to a stop that goes on to it.
+            }
+            let at_once = !matches!(view.unit.body, Body::Service(_));
+            if at_once && !view.unit.unit.on_failure.contains(hook) {
+                continue; // It went down well and failed to come up by its newest definition, in one step.
             }
             let told = other.job.is_some() || other.failure.is_some() || self.touched.contains(hook);
             // What is bound may go down at once with what it is bound to, and whatever goes down with that.

@@ -59,7 +59,10 @@ impl World {
         if view.unit.implicit_order && !self.tangled {
             for other in &view.unit.unit.binds_to {
                 let up = self.manager.unit(other).is_some_and(|other| is_up(&other));
-                law(up, || format!("{name} was started without {other}, which it is bound to"))?;
+                // What came up and went down again at once may have taken both with it.
+                law(up || is_at_rest(view), || {
+                    format!("{name} was started without {other}, which it is bound to")
+                })?;
             }
         }
         Ok(())

@@ -122,8 +122,10 @@ impl World {
     fn check_irreversible(&self, views: &Views) -> Verdict {
         let Some((_, kind, asked, _)) = &self.watch.asked else { return Ok(()) };
         let stops = |kind: JobKind| kind == JobKind::Stop;
-        // Stops that follow from the end of what a unit is bound to go on to others.
-        let bonds = views.values().any(|view| !view.unit.unit.binds_to.is_empty());
+        // Stops that follow from the end of what a unit is bound to, or from that nobody needs one, go on to others.
+        let follows =
+            |view: &UnitView| !view.unit.unit.binds_to.is_empty() || view.unit.unit.stop_when_unneeded;
+        let bonds = views.values().any(follows);
         for (unit, old) in self.watch.jobs.iter().filter(|(_, old)| old.irreversible) {
             let now = self.jobs_before.iter().find(|job| job.unit == *unit);
             if unit == asked && stops(old.kind) != stops(*kind) {

@@ -36,7 +36,8 @@ pub fn input(text: &str) -> Result<Input, Refused> {
             "tty" | "tty-fail" => Input::Terminal(Seize::Ask),
             "tty-force" => Input::Terminal(Seize::Force),
             _ => {
-                let help = "the words are null, data, socket, tty, tty-force, tty-fail, file:/path and fd:NAME";
+                let help =
+                    "the words are null, data, socket, tty, tty-force, tty-fail, file:/path and fd:NAME";
                 return Err(Refused::of(text, "is not known here", help));
             }
         },
