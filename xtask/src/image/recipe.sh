@@ -41,7 +41,8 @@ mmdebstrap --quiet --variant=minbase \
   --dpkgopt='path-exclude=/usr/share/doc/*' \
   --dpkgopt='path-exclude=/usr/share/man/*' \
   --dpkgopt='path-exclude=/usr/share/locale/*' \
-  --include=ca-certificates,curl,iproute2,kmod,procps,python3,redis-server,systemd,util-linux \
+  --include=ca-certificates,cron,curl,dnsmasq,iproute2,kmod,memcached,nginx-light,openssh-server,postgresql \
+  --include=procps,python3,redis-server,systemd,util-linux \
   bookworm root.tar "${sources[@]}"
 
 echo "image: disk"
@@ -53,7 +54,7 @@ depmod -b root "$version"
 # Empty: whoever boots this first writes its own.
 : > root/etc/machine-id
 echo agentd > root/etc/hostname
-mke2fs -q -t ext4 -O ^has_journal -E lazy_itable_init=1,root_owner=0:0 -d root root.img 768M
+mke2fs -q -t ext4 -O ^has_journal -E lazy_itable_init=1,root_owner=0:0 -d root root.img 1G
 
 mkdir modules
 for module in virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk; do

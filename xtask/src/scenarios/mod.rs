@@ -4,6 +4,7 @@ pub mod boot;
 pub mod compare;
 pub mod container;
 pub mod context;
+pub mod daemons;
 pub mod edges;
 pub mod guest;
 pub mod harness;
@@ -40,6 +41,7 @@ pub const ALL: &[&[Scenario]] = &[
     life::SCENARIOS,
     timers::SCENARIOS,
     journal::SCENARIOS,
+    daemons::SCENARIOS,
     trust::SCENARIOS,
 ];
 
