@@ -351,15 +351,6 @@ pub(crate) const PLANTED: &[Mutant] = &[
         "let stays = job.is_some_and(|job| job.irreversible && job.id.0 == 0);",
     ),
     mutant(
-        "on-failure-pushed-aside",
-        "what failed is planned anew after its OnFailure, and pushes that aside",
-        "propagate.rs",
-        "            self.replan(unit, out);\n        }\n        // By what holds now: a start that is planned anew would push them aside otherwise.\n        \
-         self.start_hooks(unit, hooks, out);",
-        "            self.start_hooks(unit, hooks, out);\n            self.replan(unit, out);\n        } else {\n            \
-         self.start_hooks(unit, hooks, out);\n        }",
-    ),
-    mutant(
         "socket-not-armed-again",
         "a socket whose service has ended does not listen again",
         "socket.rs",
