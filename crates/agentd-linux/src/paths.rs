@@ -67,18 +67,25 @@ impl PathWatch {
         use AddWatchFlags as F;
         let mut chain: Vec<&Path> = path.ancestors().collect();
         chain.reverse();
-        let mut last: Option<&Path> = None;
-        for step in &chain {
-            let flags = if *step == path { interest.flags() } else { F::IN_DELETE_SELF | F::IN_MOVE_SELF };
-            match self.0.add_watch(*step, flags | ADD) {
-                Ok(id) if *step == path => return Ok(Some(WatchId(id))),
-                Ok(_) => last = Some(step),
+        let mut nearest: Option<&Path> = None;
+        for step in chain {
+            let flags = if step == path { interest.flags() } else { F::IN_DELETE_SELF | F::IN_MOVE_SELF };
+            let mut watched = self.0.add_watch(step, flags | ADD);
+            if let (Err(Errno::ENOENT | Errno::ENOTDIR), Some(above)) = (&watched, nearest) {
+                match self.0.add_watch(above, F::IN_CREATE | F::IN_MOVED_TO | F::IN_ATTRIB | ADD) {
+                    Ok(_) => {}
+                    Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None), // Its end is told of.
+                    Err(errno) => return Err(errno.into()),
+                }
+                // It may have come just before anybody would have been told of it.
+                watched = self.0.add_watch(step, flags | ADD);
+            }
+            match watched {
+                Ok(id) if step == path => return Ok(Some(WatchId(id))),
+                Ok(_) => nearest = Some(step),
                 Err(Errno::ENOENT | Errno::ENOTDIR) => break,
                 Err(errno) => return Err(errno.into()),
             }
-        }
-        if let Some(nearest) = last {
-            self.0.add_watch(nearest, F::IN_CREATE | F::IN_MOVED_TO | F::IN_ATTRIB | ADD)?;
         }
         Ok(None)
     }
@@ -115,9 +122,38 @@ impl AsFd for PathWatch {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::Duration;
 
     use super::*;
+    use crate::epoll::Epoll;
     use crate::testing::TempDir;
+
+    #[test]
+    fn a_path_is_heard_of_however_its_folders_come_meanwhile() {
+        let folder = TempDir::new();
+        for round in 0..300 {
+            let path = folder.path().join(format!("{round}/a/b/c/d/file"));
+            let made = path.clone();
+            let watch = PathWatch::new().unwrap();
+            let epoll = Epoll::new().unwrap();
+            epoll.add(&watch, 1).unwrap();
+            let maker = std::thread::spawn(move || {
+                fs::create_dir_all(made.parent().unwrap()).unwrap();
+                fs::write(made, "").unwrap();
+            });
+            loop {
+                watch.watch(&path, Interest::Presence).unwrap();
+                if path.exists() {
+                    break;
+                }
+                let mut told = Vec::new();
+                epoll.wait(&mut told, Some(Duration::from_secs(60))).unwrap();
+                assert!(!told.is_empty(), "nobody told of {} after it came", path.display());
+                watch.drain().unwrap();
+            }
+            maker.join().unwrap();
+        }
+    }
 
     #[test]
     fn a_path_is_heard_of_step_by_step_as_it_comes() {

@@ -28,7 +28,6 @@ pub(super) fn is_at_rest(view: &UnitView) -> bool {
     matches!(view.active, ActiveState::Inactive | ActiveState::Failed)
 }
 
-/// On its way: it is expected to become something else.
 /// A unit that is against another one, or the other way round: its start may give way to that one's.
 fn is_opposed(unit: &UnitView, views: &BTreeMap<UnitName, UnitView>) -> bool {
     let name = &unit.unit.name;
@@ -36,6 +35,7 @@ fn is_opposed(unit: &UnitView, views: &BTreeMap<UnitName, UnitView>) -> bool {
         || views.values().any(|other| other.unit.unit.conflicts.contains(name))
 }
 
+/// On its way: it is expected to become something else.
 fn is_passing(view: &UnitView) -> bool {
     !is_at_rest(view) && view.active != ActiveState::Active
 }
