@@ -65,8 +65,9 @@ fn may_not_be_reexecuted(request: &Request, manager: &Manager) -> Option<CallErr
         holder && view.active != ActiveState::Inactive && view.active != ActiveState::Failed
     };
     let holder = manager.units().find(holds)?;
-    let message = "it is up, and what it listens on or watches would be lost; stop it first".to_owned();
-    Some(CallError::NotApplicable { unit: holder.unit.name.to_string(), message })
+    let unit = holder.unit.name.to_string();
+    let message = format!("{unit} is up, and what it listens on or watches would be lost; stop it first");
+    Some(CallError::NotApplicable { unit, message })
 }
 
 /// The unit of a request that no loading has found so far: its file may have come since, or it is an instance that
