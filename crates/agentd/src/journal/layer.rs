@@ -44,13 +44,16 @@ impl Hub {
             let queue = Queue::start("log-stderr", true, Stream::stamped(out))?;
             taps.push(Tap { level, substitute: false, beside_kernel: false, queue });
         }
-        let kernel_shows = config.kmsg.as_ref().and(config.kernel_shows).unwrap_or(0);
+        let mut kernel_shows = config.kmsg.as_ref().and(config.kernel_shows).unwrap_or(0);
         if let Some((level, out)) = config.console {
             let queue = Queue::start("log-console", true, Stream::console(out))?;
             taps.push(Tap { level, substitute: false, beside_kernel: true, queue });
         }
         if let Some(kmsg) = config.kmsg {
             first = unthrottle_kmsg();
+            if first.is_some() {
+                kernel_shows = 0; // It drops lines, which must be said somewhere.
+            }
             let queue = Queue::start("log-kmsg", true, KernelLog(kmsg))?;
             taps.push(Tap { level, substitute: true, beside_kernel: false, queue });
         }
@@ -96,7 +99,8 @@ fn unthrottle_kmsg() -> Option<Message> {
         return None;
     }
     // In a container it may be read-only; the kernel's log then says less, and the other outlets say all.
-    let error = std::fs::write("/proc/sys/kernel/printk_devkmsg", "on").err()?;
+    // The word with its line's end: the kernel refuses it without.
+    let error = std::fs::write("/proc/sys/kernel/printk_devkmsg", "on\n").err()?;
     let text = format!("the kernel's log takes only ten lines in five seconds: printk_devkmsg: {error}");
     Some(Message::own(LogLevel::Debug, text))
 }
