@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::context::Context;
+use super::context::{Context, FILES};
 use super::guest::{active, code, console_lines, ok};
 use super::{Scenario, expect, expect_eq};
 use crate::error::Result;
@@ -25,6 +25,9 @@ fn initramfs(context: &mut Context) -> Result<()> {
     let machine = context.boot(&spec)?;
     is_up(machine)?;
     expect_eq("no libc", &code(machine, "ls /lib /lib64 2>/dev/null")?, &1)?;
+    // There is no journal, so all of it is in the kernel's log, which takes few lines of those that do not ask for more.
+    let last = format!("/{FILES}/busybox dmesg | grep -q 'agentd.1.: {UP}'");
+    ok(machine, &last)?;
     machine.send("agentctl poweroff")?;
     reverse_order(machine)?;
     expect_eq("poweroff", &machine.ending()?, &Ending::PowerOff)

@@ -17,6 +17,11 @@ use crate::vm::{BOOT_TIMEOUT, Machine, Spec, Terminal, UP};
 /// Where the tests' own files stand in a guest.
 pub const FILES: &str = "usr/lib/agentd-test";
 
+/// Words for the kernel: its own lines come into the middle of those of programs, which tests compare whole.
+const QUIET: &str = "loglevel=4";
+/// The same for a disk, which agentd makes writable.
+const QUIET_DISK: &str = "ro loglevel=4";
+
 /// MiB of memory of a machine under test: Debian with Python, redis and journald fits.
 const MEMORY: u32 = 512;
 
@@ -78,7 +83,7 @@ impl Context {
         change(&tree)?;
         let payload = self.scratch.path().join("payload.tar");
         tree.pack(&payload)?;
-        Ok(self.disk(payload, "ro"))
+        Ok(self.disk(payload, QUIET_DISK))
     }
 
     /// The product with the tests' units in a container of this machine, up.
@@ -136,7 +141,7 @@ impl Context {
             initrd,
             disk: None,
             payload: None,
-            append: String::new(),
+            append: QUIET.to_owned(),
             memory: MEMORY,
             terminal: Terminal::Hidden,
         })

@@ -232,13 +232,6 @@ pub(crate) const PLANTED: &[Mutant] = &[
         "E::Emptied if facts.lacks_main() => None,",
     ),
     mutant(
-        "up-without-main",
-        "a daemon with a PID file is up before its main process is known",
-        "service/main_process.rs",
-        "E::NoMain if !facts.has_pid_file() || may_come_later(state, facts) =>",
-        "E::NoMain if may_come_later(state, facts) || facts.lacks_main() =>",
-    ),
-    mutant(
         "headless-for-ever",
         "a daemon whose main process nobody knows stays up when nothing of it is left",
         "service/rise.rs",
