@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentd_unit::{Body, Unit};
+use agentd_unit::Unit;
 
 use crate::clock::Monotonic;
 use crate::effect::{Effect, Level};
@@ -182,10 +182,8 @@ fn running(event: PathEvent, facts: &mut PathFacts, out: &mut Out<'_>) -> PathSt
 }
 
 fn traffic(path: Option<String>, facts: &mut PathFacts, out: &mut Out<'_>) -> PathState {
-    let limit = facts.unit.as_ref().and_then(|unit| match &unit.body {
-        Body::Path(section) => Some((section.trigger_limit_interval, section.trigger_limit_burst)),
-        _ => None,
-    });
+    let section = facts.unit.as_ref().and_then(|unit| unit.as_path());
+    let limit = section.map(|section| (section.trigger_limit_interval, section.trigger_limit_burst));
     let (interval, burst) = limit.unwrap_or_default();
     if !facts.triggers.admit(interval, burst, out.now.monotonic) {
         let text = format!("Trigger limit hit, more than {burst} starts within {interval:?}.");

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentd_unit::Unit;
 use agentd_unit::sections::SocketSection;
-use agentd_unit::{Body, Unit};
 
 use crate::clock::Monotonic;
 use crate::effect::{Effect, Level};
@@ -283,7 +283,7 @@ fn traffic(target: Target, facts: &mut SocketFacts, out: &mut Out<'_>) -> Socket
         return SocketState::Running;
     }
     let Some(unit) = facts.unit.clone() else { return SocketState::Listening { again: None } };
-    let Body::Socket(section) = &unit.body else { return SocketState::Listening { again: None } };
+    let Some(section) = unit.as_socket() else { return SocketState::Listening { again: None } };
     let (now, by_accept) = (out.now.monotonic, usize::from(section.accept));
     if now - facts.armed_at >= section.poll_limit_interval {
         facts.flooded = false;
@@ -367,10 +367,7 @@ fn late(
 
 impl SocketFacts {
     fn section(&self) -> Option<&SocketSection> {
-        match &self.unit.as_ref()?.body {
-            Body::Socket(section) => Some(section),
-            _ => None,
-        }
+        self.unit.as_ref()?.as_socket()
     }
 
     /// Each connection has an instance of its own.

@@ -193,6 +193,24 @@ impl Unit {
         }
     }
 
+    /// The `[Socket]` section, if it is a socket.
+    #[must_use]
+    pub fn as_socket(&self) -> Option<&SocketSection> {
+        match &self.body {
+            Body::Socket(section) => Some(section),
+            Body::Service(_) | Body::Timer(_) | Body::Path(_) | Body::Target | Body::Slice(_) => None,
+        }
+    }
+
+    /// The `[Path]` section, if it is a path unit.
+    #[must_use]
+    pub fn as_path(&self) -> Option<&PathSection> {
+        match &self.body {
+            Body::Path(section) => Some(section),
+            Body::Service(_) | Body::Timer(_) | Body::Socket(_) | Body::Target | Body::Slice(_) => None,
+        }
+    }
+
     /// The files that running this unit runs, for its signature: each program, a Python agent's module or package,
     /// and the files it pins; sorted, each once. A program without a slash is given as written: it is looked up
     /// along the service's PATH. The interpreter of a Python agent belongs to the image and is not among them.

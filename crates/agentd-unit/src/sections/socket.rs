@@ -265,3 +265,17 @@ pub enum PathWatch {
     /// `DirectoryNotEmpty`.
     DirectoryNotEmpty,
 }
+
+impl PathWatch {
+    /// The key that says it.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Exists => "PathExists",
+            Self::ExistsGlob => "PathExistsGlob",
+            Self::Changed => "PathChanged",
+            Self::Modified => "PathModified",
+            Self::DirectoryNotEmpty => "DirectoryNotEmpty",
+        }
+    }
+}

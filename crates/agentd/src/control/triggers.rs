@@ -3,7 +3,7 @@
 use agentd_engine::UnitView;
 use agentd_protocol::manager::{PathInfo, SocketInfo};
 use agentd_protocol::unit::UnitProperties;
-use agentd_unit::sections::{ListenKind, PathWatch};
+use agentd_unit::sections::ListenKind;
 use agentd_unit::{Body, UnitName};
 
 use super::view::active;
@@ -18,7 +18,7 @@ pub fn describe(view: &UnitView, p: &mut UnitProperties) {
         }
         Body::Path(section) => {
             let lines =
-                section.watches.iter().map(|(watch, path)| format!("{} ({})", path.display(), key(*watch)));
+                section.watches.iter().map(|(watch, path)| format!("{} ({})", path.display(), watch.key()));
             p.paths = lines.collect();
         }
         Body::Service(_) | Body::Timer(_) | Body::Target | Body::Slice(_) => {}
@@ -32,7 +32,7 @@ pub fn describe(view: &UnitView, p: &mut UnitProperties) {
 pub fn sockets(units: impl Iterator<Item = UnitView>) -> Vec<SocketInfo> {
     let mut lines = Vec::new();
     for view in units {
-        let Body::Socket(section) = &view.unit.body else { continue };
+        let Some(section) = view.unit.as_socket() else { continue };
         let unit = match &view.triggers {
             Some(unit) => unit.to_string(),
             None => format!("{}@.service", view.unit.name.stem()),
@@ -54,11 +54,11 @@ pub fn sockets(units: impl Iterator<Item = UnitView>) -> Vec<SocketInfo> {
 pub fn paths(units: impl Iterator<Item = UnitView>) -> Vec<PathInfo> {
     let mut lines = Vec::new();
     for view in units {
-        let Body::Path(section) = &view.unit.body else { continue };
+        let Some(section) = view.unit.as_path() else { continue };
         lines.extend(section.watches.iter().map(|(watch, path)| PathInfo {
             id: view.unit.name.to_string(),
             path: path.display().to_string(),
-            condition: key(*watch).to_owned(),
+            condition: watch.key().to_owned(),
             unit: view.triggers.as_ref().map(UnitName::to_string).unwrap_or_default(),
             active_state: active(view.active),
             sub_state: view.sub.to_owned(),
@@ -71,15 +71,4 @@ pub fn paths(units: impl Iterator<Item = UnitView>) -> Vec<PathInfo> {
 /// The word for a kind of listener: its key without `Listen`.
 fn kind(kind: ListenKind) -> &'static str {
     kind.key().trim_start_matches("Listen")
-}
-
-/// The key of what is waited for.
-const fn key(watch: PathWatch) -> &'static str {
-    match watch {
-        PathWatch::Exists => "PathExists",
-        PathWatch::ExistsGlob => "PathExistsGlob",
-        PathWatch::Changed => "PathChanged",
-        PathWatch::Modified => "PathModified",
-        PathWatch::DirectoryNotEmpty => "DirectoryNotEmpty",
-    }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use agentd_linux::epoll::Epoll;
 use agentd_linux::paths::{Interest, PathWatch, WatchId};
 use agentd_unit::sections::{PathSection, PathWatch as Kind};
-use agentd_unit::{Body, Unit, UnitName};
+use agentd_unit::{Unit, UnitName};
 
 use super::conditions;
 
@@ -42,7 +42,7 @@ impl Paths {
     /// # Errors
     /// One sentence: the path, the call and the errno.
     pub fn watch(&mut self, epoll: &Epoll, unit: &Arc<Unit>, first: bool) -> Result<Option<PathBuf>, String> {
-        let section = section(unit).ok_or_else(|| format!("{} is no path unit", unit.name))?;
+        let section = unit.as_path().ok_or_else(|| format!("{} is no path unit", unit.name))?;
         self.stop(epoll, &unit.name);
         if first && section.make_directory {
             make_folders(section)?;
@@ -108,7 +108,7 @@ impl Paths {
 
 impl Held {
     fn watches(&self) -> &[(Kind, PathBuf)] {
-        section(&self.unit).map_or(&[], |section| &section.watches)
+        self.unit.as_path().map_or(&[], |section| &section.watches)
     }
 
     /// Watches all paths as they stand; the watch of each path itself, where it is there.
@@ -174,11 +174,4 @@ fn make_folders(section: &PathSection) -> Result<(), String> {
         made.map_err(|error| format!("MakeDirectory: {}: {error}", path.display()))?;
     }
     Ok(())
-}
-
-fn section(unit: &Unit) -> Option<&PathSection> {
-    match &unit.body {
-        Body::Path(section) => Some(section),
-        _ => None,
-    }
 }

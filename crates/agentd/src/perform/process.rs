@@ -3,11 +3,10 @@
 use agentd_engine::SpawnFailure;
 use agentd_linux::rlimit::{self, Resource, Rlimit};
 use agentd_linux::spawn::{Keyring, Policy, Scheduling, SpawnPlan};
+use agentd_unit::UnitName;
 use agentd_unit::sections::{CpuPolicy, Execution, IoClass, KeyringMode, LimitedResource, ServiceSection};
 
 use super::plan::c_path;
-use agentd_unit::UnitName;
-
 use crate::config::Mode;
 use crate::world::World;
 
@@ -56,14 +55,17 @@ fn lower(plan: &mut SpawnPlan<'_>, unit: &UnitName) {
             tracing::warn!(unit = %unit, "{asked} is more than this manager may give without CAP_SYS_RESOURCE; {limit} holds");
         }
     }
-    let own = std::fs::read_to_string("/proc/self/oom_score_adj").ok();
-    let own = own.and_then(|text| text.trim().parse::<i32>().ok());
-    if let (Some(asked), Some(own)) = (plan.oom_score_adjust, own)
+    if let Some(asked) = plan.oom_score_adjust
+        && let Some(own) = own_oom_score()
         && asked < own
     {
         plan.oom_score_adjust = None;
         tracing::warn!(unit = %unit, "OOMScoreAdjust={asked} is less than this manager may give without CAP_SYS_RESOURCE; {own} holds");
     }
+}
+
+fn own_oom_score() -> Option<i32> {
+    std::fs::read_to_string("/proc/self/oom_score_adj").ok()?.trim().parse().ok()
 }
 
 /// A user's services have the keys of the user's session, as in systemd.

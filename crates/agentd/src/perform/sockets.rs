@@ -12,7 +12,7 @@ use agentd_engine::{EffectId, Spawn};
 use agentd_linux::epoll::Epoll;
 use agentd_linux::listen::{self, Accepted, Listener, Origin, Owner};
 use agentd_unit::sections::SocketSection;
-use agentd_unit::{Body, Unit, UnitName};
+use agentd_unit::{Unit, UnitName};
 
 use super::plan::chain;
 use crate::units::Taken;
@@ -64,7 +64,7 @@ impl Sockets {
 
     /// Makes all that a unit listens on, or nothing.
     fn listen(&mut self, unit: &Arc<Unit>, owner: Owner) -> Result<(), String> {
-        let section = section(unit).ok_or_else(|| format!("{} is no socket", unit.name))?;
+        let section = unit.as_socket().ok_or_else(|| format!("{} is no socket", unit.name))?;
         self.unlisten(&unit.name);
         let mut listeners = Vec::with_capacity(section.listen.len());
         for listen in &section.listen {
@@ -87,7 +87,7 @@ impl Sockets {
     pub fn unlisten(&mut self, name: &UnitName) {
         let Some(held) = self.units.remove(name) else { return };
         self.names.remove(&held.token);
-        let Some(section) = section(&held.unit).filter(|section| section.remove_on_stop) else { return };
+        let Some(section) = held.unit.as_socket().filter(|section| section.remove_on_stop) else { return };
         for node in held.listeners.iter().filter_map(Listener::node) {
             if let Err(error) = node.remove(&section.symlinks) {
                 tracing::warn!(unit = %name, %error, "{} cannot be removed", node.path.display());
@@ -164,7 +164,7 @@ impl Sockets {
         let mut copies = Vec::new();
         for name in names {
             let Some(held) = self.units.get_mut(name) else { continue };
-            let Some(section) = section(&held.unit) else { continue };
+            let Some(section) = held.unit.as_socket() else { continue };
             for (listener, listen) in held.listeners.iter_mut().zip(&section.listen) {
                 if listener.node().is_some_and(|node| !node.is_there()) {
                     match Listener::open(listen, section, world.of(section).unwrap_or_default()) {
@@ -202,19 +202,12 @@ impl Owners<'_> {
     }
 }
 
-fn section(unit: &Unit) -> Option<&SocketSection> {
-    match &unit.body {
-        Body::Socket(section) => Some(section),
-        _ => None,
-    }
-}
-
 /// Makes what a unit listens on.
 ///
 /// # Errors
 /// One sentence: the key, the address, the call and what to do.
 pub fn listen(world: &mut World, unit: &Arc<Unit>) -> Result<(), String> {
-    let owner = section(unit).map(|section| Owners(&world.accounts).of(section)).transpose()?;
+    let owner = unit.as_socket().map(|section| Owners(&world.accounts).of(section)).transpose()?;
     world.sockets.listen(unit, owner.unwrap_or_default())
 }
 

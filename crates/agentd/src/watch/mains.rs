@@ -10,7 +10,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ impl Mains {
     /// # Errors
     /// No descriptor left.
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
-        self.ready.as_fd().try_clone_to_owned()
+        self.ready.descriptor()
     }
 
     fn key(&mut self) -> u64 {
@@ -125,7 +125,7 @@ pub fn find(
     match by {
         MainSource::Guess => {
             let pid = guess(world, run)?;
-            adopt(world, id, run, pid)
+            adopt(world, id, run, pid, false)
         }
         MainSource::PidFile => {
             let service = unit.as_service().map(|body| &body.service);
@@ -138,14 +138,14 @@ pub fn find(
             // Daemons of Debian's write it once they are the user that they stay.
             let may_say = |named: Named| owners.contains(&named.owner) || runs_as(named.pid, named.owner);
             let named = pid_file::read(path, may_say).map_err(|error| error.to_string());
-            let main = named.and_then(|named| Ok((adopt(world, id, run, named.pid)?, named.owner)));
+            let main = named.and_then(|named| Ok((adopt(world, id, run, named.pid, false)?, named.owner)));
             let (main, owner) = main.map_err(|why| format!("PIDFile {}: {why}", path.display()))?;
             world.mains.writers.insert(run, owner);
             world.mains.forget_file(run);
             Ok(main)
         }
         MainSource::Said(ClaimedMain { pid, privileged }) => {
-            let main = adopt_for(world, id, run, pid, privileged);
+            let main = adopt(world, id, run, pid, privileged);
             if let Err(why) = &main {
                 world.complain(run, format_args!("names a main process that it cannot have: {why}"));
             }
@@ -190,11 +190,8 @@ fn guess(world: &World, run: InvocationId) -> Result<u32, String> {
     }
 }
 
-fn adopt(world: &mut World, id: EffectId, run: InvocationId, pid: u32) -> Result<MainProcess, String> {
-    adopt_for(world, id, run, pid, false)
-}
-
-fn adopt_for(
+/// Holds a process as the main one of a run. Only somebody privileged may name one that is none of the unit's.
+fn adopt(
     world: &mut World,
     id: EffectId,
     run: InvocationId,
