@@ -15,8 +15,8 @@ fn timer(entry: &mut Entry) -> Option<&mut Timer> {
 }
 
 impl Manager {
-    /// The unit that a timer starts.
-    fn target_of(&self, id: UnitId) -> Option<UnitId> {
+    /// The unit that a timer, a socket or a path unit starts.
+    pub(crate) fn target_of(&self, id: UnitId) -> Option<UnitId> {
         let name = self.entry(id)?.unit.triggered()?;
         self.id(&name)
     }

@@ -67,7 +67,7 @@ impl Manager {
         mode: JobMode,
     ) -> Result<Plan, RequestError> {
         if mode == JobMode::Isolate {
-            self.isolatable(anchor, kind)?;
+            self.isolatable(anchor)?;
         }
         if mode == JobMode::IgnoreDependencies {
             self.startable(anchor, cause)?;
@@ -198,16 +198,11 @@ impl Manager {
     }
 
     /// To isolate a unit stops nearly everything else, so that it has to be made for it (`AllowIsolate`).
-    fn isolatable(&self, unit: UnitId, kind: JobType) -> Result<(), RequestError> {
+    fn isolatable(&self, unit: UnitId) -> Result<(), RequestError> {
         let Some(newest) = self.entry(unit).map(|entry| entry.newest()) else { return Ok(()) };
-        let refuse = |why| Err(RequestError::NotApplicable(newest.name.clone(), why));
-        if kind != JobType::Start {
-            return refuse("only a start can isolate");
-        }
         if newest.load == LoadState::Loaded && !newest.unit.system.allow_isolate {
-            return refuse(
-                "it may not be isolated; AllowIsolate = true in [Unit] of its file would allow it",
-            );
+            let why = "it may not be isolated; AllowIsolate = true in [Unit] of its file would allow it";
+            return Err(RequestError::NotApplicable(newest.name.clone(), why));
         }
         Ok(())
     }

@@ -19,8 +19,7 @@ impl Manager {
     /// How the unit stands that this one starts; a socket with `Accept` starts many, and has none to look at.
     fn target_of_trigger(&self, id: UnitId) -> Target {
         let stopping = self.job_of(id).is_some_and(|job| job.takes_down());
-        let target = self.entry(id).and_then(|entry| entry.unit.triggered()).and_then(|name| self.id(&name));
-        match target.and_then(|target| self.entry(target)) {
+        match self.target_of(id).and_then(|target| self.entry(target)) {
             Some(entry) => Target {
                 idle: entry.is_at_rest() && entry.job.is_none(),
                 given_up: entry.is_given_up(),
@@ -174,14 +173,11 @@ impl Manager {
         );
         self.set_alarm(id);
         match wish {
-            Some(Wish::Service) => {
-                let starts = self.start_triggered(id, false, out);
-                if !starts {
-                    self.drive_socket(id, SocketEvent::NotStarted, out);
-                }
+            Some(Wish::Service) if !self.start_triggered(id, false, out) => {
+                self.drive_socket(id, SocketEvent::NotStarted, out);
             }
             Some(Wish::Instance { id: connection, unit }) => self.start_instance(id, connection, &unit, out),
-            None => {}
+            Some(Wish::Service) | None => {}
         }
     }
 
@@ -209,8 +205,7 @@ impl Manager {
     /// only those after a start in vain, as clients must not be able to take a service down by coming and going.
     fn start_triggered(&mut self, id: UnitId, always_counts: bool, out: &mut Out<'_>) -> bool {
         let trigger = self.name(id);
-        let target = self.entry(id).and_then(|entry| entry.unit.triggered()).and_then(|name| self.id(&name));
-        let Some(target) = target else { return false };
+        let Some(target) = self.target_of(id) else { return false };
         let in_vain = self.entry(target).is_some_and(|entry| {
             let failed = entry.result() != ServiceResult::Success && !entry.came_up;
             failed || entry.failure.is_some() || entry.checks.unmet.is_some()

@@ -102,17 +102,8 @@ fn all_secrets_of_a_kind_are_imported_from_the_machines_stores() {
     }
     let fill = "mount -t tmpfs tmpfs /run && mkdir -p /run/credentials/@system /run/credstore && cd /run && \
         echo system > credentials/@system/app.one && echo store > credstore/app.one && echo two > credstore/app.two && \
-        echo no > credstore/other && echo exact > credstore/exact && cd / && exec \"$@\"";
-    let setup = Setup::new("import-secrets").wrapper(&[
-        "unshare",
-        "--mount",
-        "--propagation",
-        "private",
-        "sh",
-        "-c",
-        fill,
-        "sh",
-    ]);
+        echo no > credstore/other && echo exact > credstore/exact && cd /";
+    let setup = Setup::new("import-secrets").mounts(fill);
     let own = setup.file("own", "loaded\n");
     let out = setup.path("out").display().to_string();
     let unit = |name: &str, keys: &str| {

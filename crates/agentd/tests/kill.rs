@@ -215,18 +215,7 @@ fn children_are_gone_with_the_stop_where_there_are_no_cgroups() {
     if !is_root() {
         return;
     }
-    let bare =
-        "for tree in $(findmnt -rno TARGET -t cgroup2); do umount -l $tree || exit 1; done; exec \"$@\"";
-    let setup = Setup::new("scatter-bare").wrapper(&[
-        "unshare",
-        "--mount",
-        "--propagation",
-        "private",
-        "sh",
-        "-c",
-        bare,
-        "sh",
-    ]);
+    let setup = Setup::new("scatter-bare").without_cgroups();
     let out = setup.path("out").display().to_string();
     unit(&setup, "scatter", "TimeoutStopSec = \"200ms\"", &format!("OUT = {out:?}\n{SCATTER}"));
     let mut manager = setup.start();

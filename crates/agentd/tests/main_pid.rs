@@ -246,16 +246,7 @@ fn b012_the_same_where_there_are_no_cgroups() {
     if !is_root() {
         return;
     }
-    let setup = Setup::new("last-foreign-bare").wrapper(&[
-        "unshare",
-        "--mount",
-        "--propagation",
-        "private",
-        "sh",
-        "-c",
-        "for tree in $(findmnt -rno TARGET -t cgroup2); do umount -l $tree || exit 1; done; exec \"$@\"",
-        "sh",
-    ]);
+    let setup = Setup::new("last-foreign-bare").without_cgroups();
     stop_while_all_end_at_once(setup);
 }
 

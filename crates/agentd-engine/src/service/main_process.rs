@@ -4,7 +4,7 @@
 //! The engine asks, the shell looks: into the PID file, for the one process whose parent is the manager, at the one that
 //! was named. What is found must live in the run, else it is not found.
 
-use agentd_unit::ServiceType;
+use agentd_unit::{ExecKind, ServiceType};
 
 use super::facts::Process;
 use super::{Facts, ServiceEvent, ServiceState as S, fall, rise};
@@ -15,7 +15,6 @@ use crate::ids::EffectId;
 use crate::out::Out;
 use crate::state::ServiceResult as R;
 use crate::view::ExecStatusView;
-use agentd_unit::ExecKind;
 
 /// Where the search for the main process of one run stands.
 #[derive(Debug, Clone, Copy, Default)]

@@ -79,6 +79,17 @@ impl Setup {
         self
     }
 
+    /// The manager lives among mounts of its own, which this shell script changes before it begins.
+    pub fn mounts(self, script: &str) -> Self {
+        let script = format!("{script} && exec \"$@\"");
+        self.wrapper(&["unshare", "--mount", "--propagation", "private", "sh", "-c", &script, "sh"])
+    }
+
+    /// The manager finds no cgroups.
+    pub fn without_cgroups(self) -> Self {
+        self.mounts("for tree in $(findmnt -rno TARGET -t cgroup2); do umount -l $tree || exit 1; done")
+    }
+
     /// Where it is.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
