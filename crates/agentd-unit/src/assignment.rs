@@ -87,7 +87,12 @@ pub(crate) enum Raw<'a> {
     Table(Vec<(Name<'a>, Value<'a>)>),
 }
 
-impl Value<'_> {
+impl<'a> Value<'a> {
+    /// The items of a list, or the one value.
+    pub(crate) fn parts(&self) -> &[Value<'a>] {
+        if let Raw::List(list) = &self.raw { list } else { std::slice::from_ref(self) }
+    }
+
     /// The shape, with its article, for messages.
     #[must_use]
     pub(crate) const fn shape(&self) -> &'static str {

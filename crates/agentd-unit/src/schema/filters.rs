@@ -4,7 +4,7 @@ use super::apply::{ApplyContext, resets};
 use super::execution::scalar;
 use super::slot::{names, put};
 use super::{Setting, Slot};
-use crate::assignment::{Raw, Value};
+use crate::assignment::Value;
 use crate::sections::{DevicePolicy, DeviceRule};
 use crate::values::{Refused, path};
 
@@ -85,9 +85,7 @@ fn devices(field: &mut Vec<DeviceRule>, value: &Value<'_>, cx: &mut ApplyContext
     if resets(value) {
         return field.clear();
     }
-    let parts: &[Value<'_>] =
-        if let Raw::List(list) = &value.raw { list } else { std::slice::from_ref(value) };
-    for part in parts {
+    for part in value.parts() {
         field.extend(scalar(part, cx, "a device", device));
     }
 }

@@ -4,7 +4,7 @@ use super::apply::{ApplyContext, resets, set};
 use super::execution::{octal, scalar};
 use super::slot::{names, put};
 use super::{Setting, Slot};
-use crate::assignment::{Raw, Value};
+use crate::assignment::Value;
 use crate::draft::Draft;
 use crate::sections::{BindIpv6Only, Listen, ListenAddress, ListenKind, PathWatch};
 use crate::values::{Refused, address, limit, numbers, path};
@@ -13,42 +13,34 @@ const QUEUES: &str = "message queues come with a later version";
 const ADDRESS: &str = "address, or a list of them";
 const PATH: &str = "absolute path, or a list of them";
 
-const fn socket(key: &'static str, slot: Slot, doc: &'static str) -> Setting {
-    Setting::new(key, slot, doc)
-}
-
-const fn watching(key: &'static str, slot: Slot, doc: &'static str) -> Setting {
-    Setting::new(key, slot, doc)
-}
-
 /// The keys of `[Socket]`.
 pub(super) const SOCKET_SETTINGS: &[Setting] = &[
-    socket(
+    Setting::new(
         "ListenStream",
         Slot::Own(ADDRESS, |value, d, cx| listen(ListenKind::Stream, value, d, cx)),
         "Listens for connections, as TCP and Unix streams have them.",
     ),
-    socket(
+    Setting::new(
         "ListenDatagram",
         Slot::Own(ADDRESS, |value, d, cx| listen(ListenKind::Datagram, value, d, cx)),
         "Listens for datagrams.",
     ),
-    socket(
+    Setting::new(
         "ListenSequentialPacket",
         Slot::Own(ADDRESS, |value, d, cx| listen(ListenKind::SequentialPacket, value, d, cx)),
         "Listens for connections of packets.",
     ),
-    socket(
+    Setting::new(
         "ListenFIFO",
         Slot::Own(PATH, |value, d, cx| listen(ListenKind::Fifo, value, d, cx)),
         "Reads from a named pipe.",
     ),
-    socket(
+    Setting::new(
         "ListenSpecial",
         Slot::Own(PATH, |value, d, cx| listen(ListenKind::Special, value, d, cx)),
         "Reads from a device or a file below /proc or /sys.",
     ),
-    socket(
+    Setting::new(
         "ListenNetlink",
         Slot::Own("family of netlink, or a list of them", |value, d, cx| {
             listen(ListenKind::Netlink, value, d, cx);
@@ -61,89 +53,105 @@ pub(super) const SOCKET_SETTINGS: &[Setting] = &[
         "Reads from a message queue, mq_overview(7).",
         QUEUES,
     ),
-    socket("Accept", Slot::Bool(|d| &mut d.socket.accept), "One service instance a connection; default no."),
-    socket(
+    Setting::new(
+        "Accept",
+        Slot::Bool(|d| &mut d.socket.accept),
+        "One service instance a connection; default no.",
+    ),
+    Setting::new(
         "Service",
         Slot::UnitName(|d| &mut d.socket.service),
         "What it starts; default the service of its name.",
     ),
-    socket(
+    Setting::new(
         "FileDescriptorName",
         Slot::Text(|d| &mut d.socket.descriptor_name),
         "The name in LISTEN_FDNAMES; default the unit's.",
     ),
-    socket(
+    Setting::new(
         "MaxConnections",
         Slot::Count(|d| &mut d.socket.max_connections),
         "How many connections at once with Accept; default 64.",
     ),
-    socket(
+    Setting::new(
         "MaxConnectionsPerSource",
         Slot::Count(|d| &mut d.socket.max_connections_per_source),
         "How many of them from one address; default 0, any number.",
     ),
-    socket("Backlog", Slot::Count(|d| &mut d.socket.backlog), "How many connections may wait, listen(2)."),
-    socket(
+    Setting::new(
+        "Backlog",
+        Slot::Count(|d| &mut d.socket.backlog),
+        "How many connections may wait, listen(2).",
+    ),
+    Setting::new(
         "BindIPv6Only",
         Slot::Choice(names::<BindIpv6Only>, |d, word| put(&mut d.socket.bind_ipv6_only, word)),
         "Whether an IPv6 listener takes IPv4 too; default as the system has it.",
     ),
-    socket("BindToDevice", Slot::Text(|d| &mut d.socket.device), "The network interface."),
-    socket("SocketUser", Slot::Principal(|d| &mut d.socket.user), "Who owns the file; default the manager."),
-    socket("SocketGroup", Slot::Principal(|d| &mut d.socket.group), "Its group."),
-    socket(
+    Setting::new("BindToDevice", Slot::Text(|d| &mut d.socket.device), "The network interface."),
+    Setting::new(
+        "SocketUser",
+        Slot::Principal(|d| &mut d.socket.user),
+        "Who owns the file; default the manager.",
+    ),
+    Setting::new("SocketGroup", Slot::Principal(|d| &mut d.socket.group), "Its group."),
+    Setting::new(
         "SocketMode",
         Slot::Own("octal digits", |value, d, cx| set(&mut d.socket.mode, octal(value, cx))),
         "The mode of the file; default 0666.",
     ),
-    socket(
+    Setting::new(
         "DirectoryMode",
         Slot::Own("octal digits", |value, d, cx| set(&mut d.socket.directory_mode, octal(value, cx))),
         "The mode of folders that are made for it; default 0755.",
     ),
-    socket("Symlinks", Slot::Paths(|d| &mut d.socket.symlinks), "Links to the file."),
-    socket("RemoveOnStop", Slot::Bool(|d| &mut d.socket.remove_on_stop), "Takes the file away; default no."),
-    socket(
+    Setting::new("Symlinks", Slot::Paths(|d| &mut d.socket.symlinks), "Links to the file."),
+    Setting::new(
+        "RemoveOnStop",
+        Slot::Bool(|d| &mut d.socket.remove_on_stop),
+        "Takes the file away; default no.",
+    ),
+    Setting::new(
         "TriggerLimitIntervalSec",
         Slot::Span(|d| &mut d.socket.trigger_limit_interval),
         "The time in which starts are counted; default 2 s.",
     ),
-    socket(
+    Setting::new(
         "TriggerLimitBurst",
         Slot::Own("whole number", |value, d, cx| {
             set(&mut d.socket.trigger_limit_burst, count(value, cx));
         }),
         "How many starts that time may have, else the socket fails; default 20, 200 with Accept; 0: no limit.",
     ),
-    socket(
+    Setting::new(
         "PollLimitIntervalSec",
         Slot::Span(|d| &mut d.socket.poll_limit_interval),
         "The time in which it is counted how often something comes; default 2 s.",
     ),
-    socket(
+    Setting::new(
         "PollLimitBurst",
         Slot::Own("whole number", |value, d, cx| {
             set(&mut d.socket.poll_limit_burst, count(value, cx));
         }),
         "How often something may come in that time, else the rest waits as long; default 15, 150 with Accept; 0: no limit.",
     ),
-    socket(
+    Setting::new(
         "TimeoutSec",
         Slot::Timeout(|d| &mut d.socket.timeout),
         "How long making it may take; default 90 s.",
     ),
-    socket("KeepAlive", Slot::Bool(|d| &mut d.socket.options.keep_alive), "SO_KEEPALIVE; default no."),
-    socket(
+    Setting::new("KeepAlive", Slot::Bool(|d| &mut d.socket.options.keep_alive), "SO_KEEPALIVE; default no."),
+    Setting::new(
         "KeepAliveTimeSec",
         Slot::Timeout(|d| &mut d.socket.options.keep_alive_time),
         "TCP_KEEPIDLE; default the kernel's.",
     ),
-    socket(
+    Setting::new(
         "KeepAliveIntervalSec",
         Slot::Timeout(|d| &mut d.socket.options.keep_alive_interval),
         "TCP_KEEPINTVL; default the kernel's.",
     ),
-    socket(
+    Setting::new(
         "KeepAliveProbes",
         Slot::Own("whole number", |value, d, cx| {
             let probes = whole(value, cx, 1, 127);
@@ -151,74 +159,78 @@ pub(super) const SOCKET_SETTINGS: &[Setting] = &[
         }),
         "TCP_KEEPCNT; default the kernel's.",
     ),
-    socket("NoDelay", Slot::Bool(|d| &mut d.socket.options.no_delay), "TCP_NODELAY; default no."),
-    socket("FreeBind", Slot::Bool(|d| &mut d.socket.options.free_bind), "IP_FREEBIND; default no."),
-    socket("Transparent", Slot::Bool(|d| &mut d.socket.options.transparent), "IP_TRANSPARENT; default no."),
-    socket("Broadcast", Slot::Bool(|d| &mut d.socket.options.broadcast), "SO_BROADCAST; default no."),
-    socket(
+    Setting::new("NoDelay", Slot::Bool(|d| &mut d.socket.options.no_delay), "TCP_NODELAY; default no."),
+    Setting::new("FreeBind", Slot::Bool(|d| &mut d.socket.options.free_bind), "IP_FREEBIND; default no."),
+    Setting::new(
+        "Transparent",
+        Slot::Bool(|d| &mut d.socket.options.transparent),
+        "IP_TRANSPARENT; default no.",
+    ),
+    Setting::new("Broadcast", Slot::Bool(|d| &mut d.socket.options.broadcast), "SO_BROADCAST; default no."),
+    Setting::new(
         "PassCredentials",
         Slot::Bool(|d| &mut d.socket.options.pass_credentials),
         "SO_PASSCRED; default no.",
     ),
-    socket("ReusePort", Slot::Bool(|d| &mut d.socket.options.reuse_port), "SO_REUSEPORT; default no."),
-    socket(
+    Setting::new("ReusePort", Slot::Bool(|d| &mut d.socket.options.reuse_port), "SO_REUSEPORT; default no."),
+    Setting::new(
         "FlushPending",
         Slot::Bool(|d| &mut d.socket.options.flush_pending),
         "Throws away what waits before the service starts again; default no.",
     ),
-    socket(
+    Setting::new(
         "Writable",
         Slot::Bool(|d| &mut d.socket.options.writable),
         "Opens a FIFO for writing too; default no.",
     ),
-    socket(
+    Setting::new(
         "DeferAcceptSec",
         Slot::Timeout(|d| &mut d.socket.options.defer_accept),
         "TCP_DEFER_ACCEPT: starts when data comes; default not.",
     ),
-    socket(
+    Setting::new(
         "Priority",
         Slot::Own("whole number", |value, d, cx| {
             set(&mut d.socket.options.priority, whole(value, cx, 0, i32::MAX));
         }),
         "SO_PRIORITY; default the kernel's.",
     ),
-    socket(
+    Setting::new(
         "Mark",
         Slot::Own("whole number", |value, d, cx| {
             set(&mut d.socket.options.mark, whole(value, cx, 0, i32::MAX));
         }),
         "SO_MARK; default none.",
     ),
-    socket(
+    Setting::new(
         "IPTTL",
         Slot::Own("whole number", |value, d, cx| {
             set(&mut d.socket.options.ip_ttl, whole(value, cx, 1, 255));
         }),
         "IP_TTL and IPV6_UNICAST_HOPS; default the kernel's.",
     ),
-    socket(
+    Setting::new(
         "ReceiveBuffer",
         Slot::Own("size", |value, d, cx| {
             set(&mut d.socket.options.receive_buffer, size(value, cx));
         }),
         "SO_RCVBUF; default the kernel's.",
     ),
-    socket(
+    Setting::new(
         "SendBuffer",
         Slot::Own("size", |value, d, cx| {
             set(&mut d.socket.options.send_buffer, size(value, cx));
         }),
         "SO_SNDBUF; default the kernel's.",
     ),
-    socket(
+    Setting::new(
         "PipeSize",
         Slot::Own("size", |value, d, cx| {
             set(&mut d.socket.options.pipe_size, size(value, cx));
         }),
         "The size of a FIFO; default the kernel's.",
     ),
-    socket(
+    Setting::new(
         "TCPCongestion",
         Slot::Text(|d| &mut d.socket.options.tcp_congestion),
         "The algorithm, tcp(7); default the kernel's.",
@@ -227,52 +239,52 @@ pub(super) const SOCKET_SETTINGS: &[Setting] = &[
 
 /// The keys of `[Path]`.
 pub(super) const PATH_SETTINGS: &[Setting] = &[
-    watching(
+    Setting::new(
         "PathExists",
         Slot::Own(PATH, |value, d, cx| watch(PathWatch::Exists, value, d, cx)),
         "Starts its unit when the path is there.",
     ),
-    watching(
+    Setting::new(
         "PathExistsGlob",
         Slot::Own(PATH, |value, d, cx| watch(PathWatch::ExistsGlob, value, d, cx)),
         "Starts its unit when a path of the pattern is there.",
     ),
-    watching(
+    Setting::new(
         "PathChanged",
         Slot::Own(PATH, |value, d, cx| watch(PathWatch::Changed, value, d, cx)),
         "Starts its unit when the file was written and closed, or renamed.",
     ),
-    watching(
+    Setting::new(
         "PathModified",
         Slot::Own(PATH, |value, d, cx| watch(PathWatch::Modified, value, d, cx)),
         "Starts its unit when the file is written.",
     ),
-    watching(
+    Setting::new(
         "DirectoryNotEmpty",
         Slot::Own(PATH, |value, d, cx| watch(PathWatch::DirectoryNotEmpty, value, d, cx)),
         "Starts its unit when the folder has an entry.",
     ),
-    watching(
+    Setting::new(
         "Unit",
         Slot::UnitName(|d| &mut d.path.unit),
         "What it starts; default the service of its name.",
     ),
-    watching(
+    Setting::new(
         "MakeDirectory",
         Slot::Bool(|d| &mut d.path.make_directory),
         "Makes the folder before watching it; default no.",
     ),
-    watching(
+    Setting::new(
         "DirectoryMode",
         Slot::Own("octal digits", |value, d, cx| set(&mut d.path.directory_mode, octal(value, cx))),
         "The mode of that folder; default 0755.",
     ),
-    watching(
+    Setting::new(
         "TriggerLimitIntervalSec",
         Slot::Span(|d| &mut d.path.trigger_limit_interval),
         "The time in which starts are counted; default 2 s.",
     ),
-    watching(
+    Setting::new(
         "TriggerLimitBurst",
         Slot::Count(|d| &mut d.path.trigger_limit_burst),
         "How many starts that time may have; default 200.",
@@ -301,9 +313,7 @@ fn lines<T>(
     wanted: &str,
     parser: impl Fn(&str) -> Result<T, Refused>,
 ) -> Vec<T> {
-    let parts: &[Value<'_>] =
-        if let Raw::List(list) = &value.raw { list } else { std::slice::from_ref(value) };
-    parts.iter().filter_map(|part| scalar(part, cx, wanted, &parser)).collect()
+    value.parts().iter().filter_map(|part| scalar(part, cx, wanted, &parser)).collect()
 }
 
 /// Listeners add up; an empty value takes all of them back.

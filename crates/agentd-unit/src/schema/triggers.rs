@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::apply::{ApplyContext, resets};
-use crate::assignment::{Raw, Value};
+use crate::assignment::Value;
 use crate::calendar::CalendarSpec;
 use crate::cron::CronSpec;
 use crate::sections::{TimerSection, TimerTrigger};
@@ -21,9 +21,7 @@ fn triggers(
         timer.triggers.clear();
         return;
     }
-    let parts: &[Value<'_>] =
-        if let Raw::List(list) = &value.raw { list } else { std::slice::from_ref(value) };
-    for part in parts {
+    for part in value.parts() {
         timer.triggers.extend(cx.parse(part, wanted, &parser));
     }
 }

@@ -72,6 +72,25 @@ fn processors(field: &mut Vec<u32>, value: &Value<'_>, cx: &mut ApplyContext<'_>
     field.dedup();
 }
 
+/// Appends the texts of a list, or one text, each parsed whole, with the spaces in it; an empty one takes back what was
+/// set before.
+fn texts<T>(
+    field: &mut Vec<T>,
+    value: &Value<'_>,
+    cx: &mut ApplyContext<'_>,
+    wanted: &str,
+    parser: impl Fn(&str) -> Result<T, Refused>,
+) {
+    if resets(value) {
+        field.clear();
+        return;
+    }
+    for part in value.parts() {
+        let Some(text) = cx.text(part, wanted) else { continue };
+        field.extend(cx.take(&part.span, parser(&text)));
+    }
+}
+
 /// Appends the words of a list, or one number, each parsed; an empty list takes back what was set before.
 fn list<T>(
     field: &mut Vec<T>,

@@ -2,12 +2,10 @@
 
 use super::super::slot::{names, put};
 use super::super::{Setting, Slot};
-use super::{processors, scalar};
-use crate::assignment::Raw;
-use crate::assignment::Value;
+use super::{processors, scalar, texts};
+use crate::assignment::{Raw, Value};
 use crate::draft::Draft;
-use crate::schema::apply::set;
-use crate::schema::apply::{ApplyContext, resets};
+use crate::schema::apply::{ApplyContext, resets, set};
 use crate::sections::{IoBound, IoDevice, MemoryLimit, OomPolicy};
 use crate::values::{Refused, boolean, limit, numbers, path};
 
@@ -140,16 +138,10 @@ const DEVICE_BYTES: &str = "list of \"PATH NUMBER\"";
 /// Adds what is said of disks; nothing takes back what this key has said.
 fn io(what: IoBound, value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     let mut found = Vec::new();
-    let parts = if let Raw::List(list) = &value.raw { list.as_slice() } else { std::slice::from_ref(value) };
-    if resets(value) {
-        draft.service.resources.io_devices.retain(|known| known.what != what);
-        return;
-    }
-    for part in parts {
-        let Some(text) = cx.text(part, "a path and a number") else { continue };
-        found.extend(cx.take(&part.span, io_device(what, &text)));
-    }
-    draft.service.resources.io_devices.extend(found);
+    texts(&mut found, value, cx, "a path and a number", |text| io_device(what, text));
+    let known = &mut draft.service.resources.io_devices;
+    known.retain(|device| !resets(value) || device.what != what);
+    known.extend(found);
 }
 
 fn io_device(what: IoBound, text: &str) -> Result<IoDevice, Refused> {

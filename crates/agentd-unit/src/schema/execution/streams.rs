@@ -1,8 +1,8 @@
 //! Where the standard descriptors lead, and what becomes of what is written to them.
 
 use super::super::{Setting, Slot};
-use super::scalar;
-use crate::assignment::{Raw, Value};
+use super::{scalar, texts};
+use crate::assignment::Value;
 use crate::draft::Draft;
 use crate::schema::apply::{ApplyContext, resets, set};
 use crate::values::{Refused, numbers, path, stream};
@@ -11,7 +11,7 @@ use crate::values::{Refused, numbers, path, stream};
 pub(super) const SETTINGS: &[Setting] = &[
     Setting::new(
         "StandardInput",
-        Slot::Own("null, data, tty, tty-force, tty-fail, file:/path or fd:NAME", |value, d, cx| {
+        Slot::Own("null, data, socket, tty, tty-force, tty-fail, file:/path or fd:NAME", |value, d, cx| {
             let input = scalar(value, cx, "a word", stream::input);
             set(&mut d.service.execution.input, input);
         }),
@@ -71,7 +71,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
 ];
 
-const OUTPUT: &str = "inherit, null, tty, journal, kmsg, file:/path, append:/path, truncate:/path or fd:NAME";
+const OUTPUT: &str =
+    "inherit, null, socket, tty, journal, kmsg, file:/path, append:/path, truncate:/path or fd:NAME";
 
 /// Adds to what descriptor 0 reads; nothing takes all of it back.
 fn input(
@@ -80,17 +81,13 @@ fn input(
     cx: &mut ApplyContext<'_>,
     bytes: impl Fn(&str) -> Result<Vec<u8>, Refused>,
 ) {
+    let mut found = Vec::new();
+    texts(&mut found, value, cx, "a text", bytes);
+    let data = &mut draft.service.execution.input_data;
     if resets(value) {
-        draft.service.execution.input_data.clear();
-        return;
+        data.clear();
     }
-    let parts = if let Raw::List(list) = &value.raw { list.as_slice() } else { std::slice::from_ref(value) };
-    for part in parts {
-        let Some(text) = cx.text(part, "a text") else { continue };
-        if let Some(bytes) = cx.take(&part.span, bytes(&text)) {
-            draft.service.execution.input_data.extend(bytes);
-        }
-    }
+    data.extend(found.into_iter().flatten());
 }
 
 /// The stream's header has one line for it.
