@@ -29,6 +29,7 @@ pub mod signal;
 pub mod small;
 pub mod socket;
 pub mod spawn;
+pub mod stamp;
 #[cfg(test)]
 mod testing;
 pub mod timer;

@@ -26,6 +26,7 @@ pub mod policy;
 pub mod ring;
 mod statement;
 pub mod tree;
+mod verified;
 pub mod verify;
 pub mod within;
 

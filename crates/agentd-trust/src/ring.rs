@@ -14,6 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::key_file::{self, KeyFileErrorKind, REVOKED_FOLDER};
+use crate::verified::Verified;
 use crate::{KeyId, PublicKey};
 
 /// The most entries of a keys folder that are looked at; more is a mistake, and boot must not take for ever.
@@ -72,9 +73,26 @@ pub enum KeyProblemKind {
 }
 
 /// The public keys that this machine knows, by id.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct KeyRing {
     keys: BTreeMap<KeyId, KnownKey>,
+    verified: Verified,
+}
+
+/// Two rings with the same keys are the same, whatever they have verified.
+impl PartialEq for KeyRing {
+    fn eq(&self, other: &Self) -> bool {
+        self.keys == other.keys
+    }
+}
+
+impl Eq for KeyRing {}
+
+/// A copy has the same keys and has verified nothing yet.
+impl Clone for KeyRing {
+    fn clone(&self) -> Self {
+        Self { keys: self.keys.clone(), verified: Verified::default() }
+    }
 }
 
 impl KeyRing {
@@ -99,7 +117,7 @@ impl KeyRing {
             let (id, name) = (key.id(), key.id().to_string());
             (id, KnownKey { path: PathBuf::from(&name), name, key, revoked: false })
         };
-        Self { keys: keys.into_iter().map(known).collect() }
+        Self { keys: keys.into_iter().map(known).collect(), verified: Verified::default() }
     }
 
     /// The key with this id.
@@ -111,6 +129,11 @@ impl KeyRing {
     /// All keys in the order of their ids, the revoked ones too.
     pub fn keys(&self) -> impl Iterator<Item = &KnownKey> {
         self.keys.values()
+    }
+
+    /// What was verified with it.
+    pub(crate) fn verified(&self) -> &Verified {
+        &self.verified
     }
 
     /// Whether no key is known.
@@ -212,7 +235,7 @@ impl Loader<'_> {
             let name = known.path.file_name().unwrap_or_default();
             known.revoked = self.revoked_ids.contains(id) || self.revoked_names.contains(name);
         }
-        (KeyRing { keys: self.keys }, self.problems)
+        (KeyRing { keys: self.keys, verified: Verified::default() }, self.problems)
     }
 }
 

@@ -19,7 +19,21 @@ pub struct VerifiedManifest {
 /// # Errors
 /// If none is good, the worst of what was found: an altered content before a revoked key before unknown keys.
 pub fn verify(envelope: &[u8], ring: &KeyRing) -> Result<VerifiedManifest, TrustError> {
+    let digest = Sha256Digest::of(envelope);
     let envelope = Envelope::parse(envelope)?;
+    let signers = match ring.verified().signers(digest) {
+        Some(signers) => signers,
+        None => {
+            let signers = signers(&envelope, ring)?;
+            ring.verified().remember(digest, &signers);
+            signers
+        }
+    };
+    Ok(VerifiedManifest { manifest: envelope.unverified_manifest()?, signers })
+}
+
+/// The known keys whose signatures are good; at least one.
+fn signers(envelope: &Envelope, ring: &KeyRing) -> Result<Vec<KeyId>, TrustError> {
     let message = envelope.signed_bytes();
     let (mut signers, mut bad, mut revoked) = (Vec::new(), None, None);
     for (id, signature) in envelope.signatures() {
@@ -37,7 +51,7 @@ pub fn verify(envelope: &[u8], ring: &KeyRing) -> Result<VerifiedManifest, Trust
             (None, None) => TrustError::UnknownKey { ids: envelope.key_ids().collect() },
         });
     }
-    Ok(VerifiedManifest { manifest: envelope.unverified_manifest()?, signers })
+    Ok(signers)
 }
 
 /// The verdict on one unit: on its signature file, if it has one, and on what `check` looks at with the manifest.

@@ -123,6 +123,8 @@ fn stands_alone(unit: &str, tree: &Tree) -> bool {
 /// The tree could not be read.
 pub fn initramfs(tree: &Tree) -> Result<Vec<u8>> {
     let mut archive = Archive::new(Vec::new());
+    // Without it `/` is a tmpfs's: everybody could write to it.
+    archive.folder(".")?;
     archive.folder("dev")?;
     archive.device("dev/console", 0o600, (5, 1))?;
     archive.tree(tree.path(), Path::new(""))?;

@@ -294,6 +294,7 @@ fn build_world(
         copies: config.folders.runtime.join("exec"),
         by_descriptor: executes_descriptors(),
         copied: RefCell::default(),
+        digests: RefCell::default(),
     };
     let accounts = Accounts::default();
     let (machine_memory, machine_tasks) = ground::machine_size();

@@ -4,6 +4,7 @@
 
 pub mod archive;
 pub mod credentials;
+pub mod digests;
 pub mod disks;
 pub mod dynamic_user;
 pub mod env_file;

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - A file is opened once; what is hashed is what that descriptor holds.
+//! - A file is opened once; what is hashed is what that descriptor holds. It is not read again where it has not changed
+//!   since it was hashed the last time ([`Digests`]).
 //! - In `enforce` the program that runs is that descriptor, or a path that nobody but the manager's own user can change
 //!   and that still names the verified inode, or a private copy of the verified bytes.
 //! - Nothing is executed to learn what it is.
@@ -19,6 +20,7 @@ use agentd_trust::{Decision, KeyRing, Policy, Sha256Digest, TrustError, Verdict,
 use agentd_unit::{Unit, UnitName};
 
 use super::archive;
+use super::digests::Digests;
 
 /// The policy and the keys.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub struct Trust {
     pub by_descriptor: bool,
     /// The runs that have copies.
     pub copied: RefCell<BTreeSet<String>>,
+    /// What programs hold that were hashed before.
+    pub digests: RefCell<Digests>,
 }
 
 /// What to hand to execve.
@@ -95,28 +99,37 @@ impl Trust {
             return Ok(Executable::Path(program.to_owned()));
         }
         let mut file = open(program)?;
-        let digest = Sha256Digest::of_reader(&file).map_err(Refusal::io("read", program))?;
+        let digest = self.digests.borrow_mut().of(&file, |meta| self.is_owned(meta));
+        let digest = digest.map_err(Refusal::io("read", program))?;
         self.check(unit, name, digest)?;
         if self.policy != Policy::Enforce {
             return Ok(Executable::Path(program.to_owned()));
         }
         io::Seek::rewind(&mut file).map_err(Refusal::io("read", program))?;
-        self.executable(file, program, run)
+        self.executable(file, program, run, digest)
     }
 
-    /// What runs exactly the verified descriptor.
-    fn executable(&self, mut file: File, program: &Path, run: &str) -> Result<Executable, Refusal> {
+    /// What runs exactly the verified bytes.
+    fn executable(
+        &self,
+        mut file: File,
+        program: &Path,
+        run: &str,
+        digest: Sha256Digest,
+    ) -> Result<Executable, Refusal> {
+        let owned = self.is_owned(&file.metadata().map_err(Refusal::io("looked at", program))?);
         let mut magic = [0_u8; 2];
         file.read_exact(&mut magic).map_err(Refusal::io("read", program))?;
         io::Seek::rewind(&mut file).map_err(Refusal::io("read", program))?;
         let script = &magic == b"#!";
-        if self.by_descriptor && !script {
+        // Who else may write to it could do so between the look at it and the exec.
+        if self.by_descriptor && !script && owned {
             return Ok(Executable::Descriptor(file.into()));
         }
         if self.is_settled(program, &file).map_err(Refusal::io("looked at", program))? {
             return Ok(Executable::Path(program.to_owned()));
         }
-        self.copy(file, program, run).map(Executable::Path)
+        self.copy(file, program, run, digest).map(Executable::Path)
     }
 
     /// Whether only the owners can change the file and every folder above it, and the path still names this file.
@@ -135,13 +148,24 @@ impl Trust {
         Ok(true)
     }
 
+    /// Whether only the owners can write to it: to a folder so that what lies in it and is theirs becomes another's.
     fn is_owned(&self, meta: &fs::Metadata) -> bool {
-        // The mode of a symbolic link means nothing; its owner and its folder do.
-        self.owners.contains(&meta.uid()) && (meta.file_type().is_symlink() || meta.mode() & 0o022 == 0)
+        let kind = meta.file_type();
+        // Whoever can write to a sticky folder can put something there, but can neither remove nor rename what is the
+        // owners', unlink(2). The mode of a symbolic link means nothing; its owner and its folder do.
+        let harmless = kind.is_symlink() || kind.is_dir() && meta.mode() & 0o1000 != 0;
+        self.owners.contains(&meta.uid()) && (harmless || meta.mode() & 0o022 == 0)
     }
 
-    /// A copy of the verified bytes that only the manager's user can change, under the program's own name.
-    fn copy(&self, mut file: File, program: &Path, run: &str) -> Result<PathBuf, Refusal> {
+    /// A copy that only the manager's user can change, under the program's own name. It is the copy that must hold what
+    /// was verified: the file may have been changed meanwhile.
+    fn copy(
+        &self,
+        mut file: File,
+        program: &Path,
+        run: &str,
+        digest: Sha256Digest,
+    ) -> Result<PathBuf, Refusal> {
         let folder = self.copies.join(run);
         self.copied.borrow_mut().insert(run.to_owned());
         let name = program.file_name().unwrap_or(program.as_os_str());
@@ -149,7 +173,7 @@ impl Trust {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o755).create(&folder).map_err(Refusal::io("copied", program))?;
         let mut options = File::options();
-        options.write(true).create_new(true).mode(0o755);
+        options.read(true).write(true).create_new(true).mode(0o755);
         let mut copy = match options.open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 fs::remove_file(&path).and_then(|()| options.open(&path))
@@ -157,8 +181,13 @@ impl Trust {
             result => result,
         }
         .map_err(Refusal::io("copied", program))?;
-        io::copy(&mut file, &mut copy).map_err(Refusal::io("copied", program))?;
-        Ok(path)
+        let copied = io::copy(&mut file, &mut copy).and_then(|_| io::Seek::rewind(&mut copy));
+        let copied = copied.and_then(|()| Sha256Digest::of_reader(&copy));
+        if copied.map_err(Refusal::io("copied", program))? == digest {
+            return Ok(path);
+        }
+        let text = format!("{} was changed while it was verified; start the unit again", program.display());
+        Err(Refusal::Trust(text))
     }
 
     /// Removes the copies of a run.
@@ -262,4 +291,90 @@ fn open(path: &Path) -> Result<File, Refusal> {
     }
     let source = io::Error::new(io::ErrorKind::InvalidInput, "is no regular file");
     Err(Refusal::Io { path: path.to_owned(), step: "executed", source })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A policy whose owner is the test's user, and a program in a folder that is removed with it.
+    struct Setup {
+        trust: Trust,
+        folder: PathBuf,
+        program: PathBuf,
+    }
+
+    impl Setup {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("agentd-trust-{}-{name}", std::process::id()));
+            fs::create_dir(&folder).unwrap();
+            let program = folder.join("program");
+            fs::write(&program, "what was signed").unwrap();
+            let own = fs::metadata(&program).unwrap().uid();
+            let trust = Trust {
+                policy: Policy::Enforce,
+                ring: KeyRing::default(),
+                owners: vec![0, own],
+                copies: folder.join("copies"),
+                by_descriptor: true,
+                copied: RefCell::default(),
+                digests: RefCell::default(),
+            };
+            let setup = Self { trust, folder, program };
+            setup.mode(0o755, 0o755);
+            setup
+        }
+
+        fn mode(&self, folder: u32, program: u32) {
+            let set =
+                |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+            set(&self.folder, folder);
+            set(&self.program, program);
+        }
+
+        fn executable(&self) -> Result<Executable, Refusal> {
+            let digest = Sha256Digest::of(b"what was signed");
+            self.trust.executable(open(&self.program).unwrap(), &self.program, "run", digest)
+        }
+    }
+
+    impl Drop for Setup {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.folder).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_path_is_settled_if_nobody_else_can_make_it_name_another_file() {
+        let setup = Setup::new("settled");
+        for (folder, program, settled) in [
+            (0o755, 0o755, true),
+            (0o1777, 0o755, true),
+            (0o777, 0o755, false),
+            (0o775, 0o755, false),
+            (0o755, 0o775, false),
+            (0o755, 0o1757, false),
+        ] {
+            setup.mode(folder, program);
+            let file = open(&setup.program).unwrap();
+            let found = setup.trust.is_settled(&setup.program, &file).unwrap();
+            assert_eq!(found, settled, "{folder:o} {program:o}");
+        }
+    }
+
+    #[test]
+    fn what_others_can_write_to_runs_from_a_copy_of_what_was_verified() {
+        let setup = Setup::new("copy");
+        assert!(matches!(setup.executable().unwrap(), Executable::Descriptor(_)));
+        setup.mode(0o755, 0o757);
+        let Executable::Path(copy) = setup.executable().unwrap() else { panic!("the descriptor is no copy") };
+        assert_eq!(fs::read(&copy).unwrap(), b"what was signed");
+        assert_ne!(copy, setup.program);
+        fs::write(&setup.program, "what was written since").unwrap();
+        assert!(matches!(setup.executable(), Err(Refusal::Trust(line)) if line.contains("was changed")));
+    }
 }
