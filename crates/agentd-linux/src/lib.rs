@@ -8,6 +8,7 @@ pub mod exec;
 pub mod executable;
 pub mod folder;
 pub mod folder_tree;
+pub mod ipc;
 pub mod journal;
 pub mod kmsg;
 pub mod listen;

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use agentd_linux::reap::reap_one;
 use agentd_linux::rlimit::{Resource, Rlimit};
-use agentd_linux::spawn::{Identity, Policy, Scheduling, SpawnPlan, Spawner, Step, WorkingDirectory};
+use agentd_linux::spawn::{
+    Identity, Policy, Scheduling, SpawnPlan, Spawner, Step, UserMap, WorkingDirectory,
+};
 use common::{alone, c, is_root, plan, spawners};
 
 /// A step, what makes it fail, and what is said.
@@ -19,7 +21,10 @@ fn folder(plan: &mut SpawnPlan<'_>, path: &str) {
     plan.working_directory = Some(WorkingDirectory { path: c(path), optional: false });
 }
 
-const CASES: [Case; 12] = [
+const CASES: [Case; 13] = [
+    (Step::PrivateUsers, libc::EINVAL, "cannot have users of its own (PrivateUsers)", |plan| {
+        plan.namespaces.users = Some(UserMap { uids: "0 0 1\n".into(), gids: "0 0 x\n".into() });
+    }),
     (Step::OomAdjust, libc::EINVAL, "cannot set the OOM score to 5000", |plan| {
         plan.oom_score_adjust = Some(5000)
     }),

@@ -168,6 +168,11 @@ impl Check<'_> {
                 self.tell(Severity::Warning, Section::Service, key, message, "write Type = \"forking\"");
             }
         }
+        if forks && self.draft.service.sandbox.private_pids {
+            // When the process that was started ends, the kernel ends all of its processes.
+            let message = "[Service] PrivatePIDs: cannot be had with Type=forking".to_owned();
+            self.error(Section::Service, "PrivatePIDs", &message, "have it stay in the foreground");
+        }
         let by_signal = self.draft.service.service_type == ServiceType::NotifyReload;
         if !by_signal && self.was_set(Section::Service, "ReloadSignal") {
             let message = "[Service] ReloadSignal: does nothing without Type=notify-reload".to_owned();

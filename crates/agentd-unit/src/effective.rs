@@ -51,6 +51,10 @@ fn view(sandbox: &Sandbox) -> Vec<(&'static str, String)> {
         ("PrivateDevices", yes_no(sandbox.private_devices)),
         ("PrivateIPC", yes_no(sandbox.private_ipc)),
         ("PrivateNetwork", yes_no(sandbox.private_network)),
+        ("PrivateUsers", sandbox.private_users.as_word().to_owned()),
+        ("PrivatePIDs", yes_no(sandbox.private_pids)),
+        ("PrivateMounts", yes_no(sandbox.private_mounts)),
+        ("RemoveIPC", yes_no(sandbox.remove_ipc)),
         ("ProtectProc", sandbox.protect_proc.as_word().to_owned()),
         ("ProcSubset", if sandbox.proc_of_processes { "pid" } else { "all" }.to_owned()),
         ("ProtectKernelTunables", yes_no(sandbox.protect_kernel_tunables)),
@@ -61,6 +65,8 @@ fn view(sandbox: &Sandbox) -> Vec<(&'static str, String)> {
         ("ProtectHostname", yes_no(sandbox.protect_hostname)),
         ("ReadWritePaths", sandbox_paths(&sandbox.read_write)),
         ("ReadOnlyPaths", sandbox_paths(&sandbox.read_only)),
+        ("NoExecPaths", sandbox_paths(&sandbox.no_exec)),
+        ("ExecPaths", sandbox_paths(&sandbox.exec)),
         ("InaccessiblePaths", sandbox_paths(&sandbox.inaccessible)),
     ]
 }

@@ -3,7 +3,7 @@
 //! Spans of time are `Option<Duration>`, where `None` is `infinity` (no bound), unless a field says otherwise.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::calendar::CalendarSpec;
@@ -32,14 +32,14 @@ pub use conditions::{Condition, HookMode, Test};
 pub use credential::{Credential, CredentialSource, Secret};
 pub use execution::{
     CpuPolicy, EnvironmentFile, Execution, FOLDER_MODE, Folders, Input, IoClass, KeyringMode,
-    LimitedResource, Output, Preserve, ResourceLimit, Seize,
+    LimitedResource, NumaPolicy, Output, Personality, Preserve, ResourceLimit, Seize,
 };
 pub use filters::{DevicePolicy, DeviceRule, Filters};
 pub use life::{ExitStatusSet, ExitType, Life, RestartMode, TimeoutMode};
 pub use resources::{IoBound, IoDevice, OomPolicy, Resources};
 pub use sandbox::{
-    AddressFamilies, Bind, ProtectHome, ProtectProc, ProtectSystem, Sandbox, SandboxPath, SystemCalls,
-    TemporaryFileSystem,
+    AddressFamilies, Bind, PrivateUsers, Propagation, ProtectHome, ProtectProc, ProtectSystem, Sandbox,
+    SandboxPath, SystemCalls, TemporaryFileSystem,
 };
 pub use slice::SliceSection;
 pub use socket::{
@@ -389,6 +389,13 @@ impl Default for ServiceSection {
 }
 
 impl ServiceSection {
+    /// What commands of this kind have as their `/`; no kind: those of `[Agent]` and `[Snapshot]`.
+    #[must_use]
+    pub fn root_of(&self, kind: Option<ExecKind>) -> Option<&Path> {
+        let start_only = self.life.root_start_only && kind.is_some_and(|kind| kind != ExecKind::Start);
+        self.execution.root_directory.as_deref().filter(|_| !start_only)
+    }
+
     /// The files that `LoadCredential` names by their paths: those that must be there, or those that `SetCredential`
     /// stands in for.
     pub fn credential_files(&self, replaceable: bool) -> impl Iterator<Item = PathBuf> + '_ {

@@ -81,6 +81,7 @@ fn dynamic_user(draft: &mut Draft) {
     let sandbox = &mut draft.service.sandbox;
     sandbox.private_tmp = true;
     sandbox.restrict_suid_sgid = true;
+    sandbox.remove_ipc = true;
     if sandbox.protect_system != ProtectSystem::Strict {
         sandbox.protect_system = ProtectSystem::Strict;
     }

@@ -217,14 +217,17 @@ impl Unit {
     #[must_use]
     pub fn signed_files(&self) -> Vec<PathBuf> {
         let Some(body) = self.as_service() else { return Vec::new() };
-        let commands = ExecKind::ALL.into_iter().flat_map(|kind| body.service.commands(kind));
+        let commands = ExecKind::ALL
+            .into_iter()
+            .flat_map(|kind| body.service.commands(kind).iter().map(move |command| (Some(kind), command)));
         let further = body.agent.iter().flat_map(|agent| &agent.life.exec_health_check);
         let of_snapshot = body
             .snapshot
             .iter()
             .flat_map(|snapshot| snapshot.exec_snapshot.iter().chain(&snapshot.exec_restore));
-        let commands = commands.chain(further).chain(of_snapshot);
-        let mut files: Vec<PathBuf> = commands.map(|command| self.program_file(&command.program)).collect();
+        let commands = commands.chain(further.chain(of_snapshot).map(|command| (None, command)));
+        let mut files: Vec<PathBuf> =
+            commands.map(|(kind, command)| self.program_file(kind, &command.program)).collect();
         if let Some(agent) = &body.agent {
             files.extend(agent.pin.iter().cloned());
             files.extend(agent.module.as_deref().map(|module| body.module_file(module)));
@@ -237,11 +240,11 @@ impl Unit {
         files
     }
 
-    /// Where a program of its commands is on the machine: below `RootDirectory`, if the unit has one. One without a slash in
-    /// front stays as it is written.
+    /// Where a program of its commands is on the machine: below `RootDirectory`, if commands of this kind have one. One
+    /// without a slash in front stays as it is written.
     #[must_use]
-    pub fn program_file(&self, program: &str) -> PathBuf {
-        let root = self.as_service().and_then(|body| body.service.execution.root_directory.as_deref());
+    pub fn program_file(&self, kind: Option<ExecKind>, program: &str) -> PathBuf {
+        let root = self.as_service().and_then(|body| body.service.root_of(kind));
         match (root, program.strip_prefix('/')) {
             (Some(root), Some(below)) => root.join(below),
             _ => PathBuf::from(program),

@@ -90,6 +90,8 @@ pub struct World {
     pub mains: crate::watch::mains::Mains,
     /// Users and groups.
     pub accounts: Accounts,
+    /// Whose IPC is to go.
+    pub leavers: crate::perform::ipc::Leavers,
     /// Limits that processes of units get, as the manager found them.
     pub rlimits: Vec<Rlimit>,
     /// For whom the control socket is.
@@ -276,9 +278,10 @@ impl World {
             tracing::error!(unit = %run.unit.name, %error, "the secrets of the run cannot be removed");
         }
         crate::watch::mains::forget(self, id, &run);
-        if let Some(folders) = run.private_tmp {
+        if let Some(folders) = run.private_tmp.clone() {
             temporary::remove(folders);
         }
+        crate::perform::ipc::release(self, &run);
         self.stores.release(&run.unit.name);
         self.watches.forget(id);
         self.trust.forget(&id.to_string());

@@ -48,12 +48,58 @@ fn a_process_is_as_its_keys_say() {
         case("affinity", "CPUAffinity = \"0\"", status, "Cpus_allowed_list:\t0\n"),
         case("io", "IOSchedulingClass = \"idle\"", "ionice -p $$", "idle"),
         case("io-rank", "IOSchedulingPriority = 2", "ionice -p $$", "best-effort: prio 2"),
+        case(
+            "dump",
+            "CoredumpFilter = \"private-anonymous shared-dax\"",
+            "cat /proc/self/coredump_filter",
+            "00000101\n",
+        ),
+        case("slack", "TimerSlackNSec = \"70us\"", "cat /proc/$$/timerslack_ns", "70000\n"),
         case("groups", "SupplementaryGroups = [\"7\", \"64125\"]", status, "Groups:\t7 64125 \n"),
         case("sigpipe", "IgnoreSIGPIPE = false", status, "SigIgn:\t0000000000000000"),
         case("secure", "SecureBits = \"noroot noroot-locked\"", status, "CapEff:\t0000000000000000"),
         case("home", "WorkingDirectory = \"~\"\nUser = \"root\"", "pwd", "/root\n"),
     ];
     check_all(setup, &cases);
+}
+
+#[test]
+fn a_process_takes_its_machine_and_its_memory_as_its_keys_say() {
+    if !is_root() {
+        return;
+    }
+    let (word, machine) = if cfg!(target_arch = "x86_64") { ("x86", "i686\n") } else { ("arm", "armv8l\n") };
+    let mut cases = vec![case("personality", &format!("Personality = \"{word}\""), "uname -m", machine)];
+    if std::path::Path::new("/sys/devices/system/node/node0").exists() {
+        let keys = "NUMAPolicy = \"bind\"\nNUMAMask = \"0\"";
+        cases.push(case("nodes", keys, "cat /proc/self/numa_maps", " bind:0 "));
+        cases.push(case("no-node", "NUMAPolicy = \"bind\"\nNUMAMask = \"63\"", ":", "NUMA"));
+    }
+    check_all(Setup::new("machine"), &cases);
+}
+
+#[test]
+fn programs_are_looked_for_where_the_unit_says() {
+    let setup = Setup::new("search");
+    let program = setup.file("programs/agentd-test-tool", "#!/bin/sh\necho \"$PATH\"\n");
+    let folder = program.parent().unwrap().display().to_string();
+    let unit = |name: &str, keys: &str| {
+        let out = setup.path(&format!("{name}.out"));
+        let text = format!(
+            "[Service]\nType = \"oneshot\"\nExecStart = \"agentd-test-tool\"\nStandardOutput = \"truncate:{}\"\n{keys}\n",
+            out.display()
+        );
+        setup.unit(&format!("{name}.service"), &text);
+    };
+    unit("there", &format!("ExecSearchPath = \"/nonexistent:{folder}\""));
+    unit("own-path", &format!("ExecSearchPath = \"{folder}\"\nEnvironment = {{ PATH = \"/bin\" }}"));
+    unit("elsewhere", "");
+    let mut manager = setup.start();
+    manager.ok(&["start", "there", "own-path"]);
+    let out = |name: &str| fs::read_to_string(manager.path(&format!("{name}.out"))).unwrap();
+    assert_eq!(out("there"), format!("/nonexistent:{folder}\n"), "it is the PATH too");
+    assert_eq!(out("own-path"), "/bin\n", "a PATH that the unit sets stays");
+    assert!(!manager.ctl(&["start", "elsewhere"]).status.success());
 }
 
 /// Nobody may have infinitely many descriptors; and a shell that nobody can log in with is none.
@@ -334,12 +380,20 @@ fn a_command_runs_within_the_root_directory() {
     unit("inside.service", &format!("RootDirectory = \"{}\"", root.display()));
     unit("outside.service", "");
     unit("nowhere.service", "RootDirectory = \"/nonexistent\"\nExecStartPre = [\"/bin/true\"]");
+    let pre = format!("RootDirectory = \"{}\"\nExecStartPre = [\"/bin/true\"]", root.display());
+    unit("all-inside.service", &pre);
+    unit("start-inside.service", &format!("{pre}\nRootDirectoryStartOnly = true"));
     let mut manager = setup.start();
     manager.ok(&["start", "inside"]);
     assert!(
         !manager.ctl(&["start", "outside"]).status.success(),
         "the program is in the root directory alone"
     );
+    assert!(
+        !manager.ctl(&["start", "all-inside"]).status.success(),
+        "there is no /bin/true in the root directory"
+    );
+    manager.ok(&["start", "start-inside"]);
     assert!(!manager.ctl(&["start", "nowhere"]).status.success());
     manager.wait_for_log("cannot take RootDirectory /nonexistent as /", "the step is not told");
 }

@@ -136,6 +136,171 @@ fn what_is_covered_cannot_be_reached() {
 }
 
 #[test]
+fn programs_run_only_from_where_they_may() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("no-exec");
+    let copy = |name: &str| {
+        let path = setup.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::copy("/bin/true", &path).unwrap();
+    };
+    copy("shut/true");
+    copy("shut/open/true");
+    let folder = setup.path("");
+    let folder = folder.display().to_string();
+    let folder = folder.trim_end_matches('/');
+    let script: &'static str = Box::leak(
+        format!(
+            "cd {folder}/shut; ./true 2>&1; ./open/true && echo open; cp true new 2>&1 && rm new && echo kept"
+        )
+        .into_boxed_str(),
+    );
+    let all: &'static str = Box::leak(
+        format!("{folder}/shut/true 2>&1; /bin/true && echo usable; head -c 1 /dev/zero | wc -c")
+            .into_boxed_str(),
+    );
+    let denied = "Permission denied\nopen\nkept\n";
+    let keys = format!("NoExecPaths = \"{folder}/shut -/nonexistent\"\nExecPaths = \"{folder}/shut/open\"");
+    let all_keys = "NoExecPaths = \"/\"\nExecPaths = \"/usr /bin /lib -/lib64\"";
+    let both = format!("{keys}\nReadOnlyPaths = \"{folder}\"");
+    let cases = [
+        case("single", &keys, script, denied),
+        case("all", all_keys, all, "Permission denied\nusable\n1\n"),
+        case(
+            "read-only",
+            &both,
+            script,
+            "Permission denied\nopen\ncp: cannot create regular file 'new': Read-only",
+        ),
+        case("missing", "NoExecPaths = \"/nonexistent\"", ":", "NoExecPaths: /nonexistent"),
+    ];
+    check_all(setup, &cases);
+}
+
+#[test]
+fn users_and_processes_of_its_own_are_all_that_it_sees() {
+    if !is_root() {
+        return;
+    }
+    let cases = [
+        case(
+            "users",
+            "PrivateUsers = true",
+            "cat /proc/self/uid_map | tr -s ' '; stat -c %u /proc/sys; hostname agentd-x 2>&1",
+            " 0 0 1\n0\nhostname: you must be root",
+        ),
+        case(
+            "users-other",
+            "PrivateUsers = true\nUser = \"64123\"\nGroup = \"64124\"\nSupplementaryGroups = \"7\"\nPrivateTmp = true",
+            "tr -s ' ' < /proc/self/uid_map; tr -s ' ' < /proc/self/gid_map; id -u; id -G; cat /proc/self/setgroups; stat -c %u /var/lib/private /tmp 2>/dev/null; touch /tmp/x && stat -c %u /tmp/x",
+            " 0 0 1\n 64123 64123 1\n 0 0 1\n 64124 64124 1\n64123\n64124 65534\ndeny\n",
+        ),
+        case(
+            "users-identity",
+            "PrivateUsers = \"identity\"",
+            "tr -s ' ' < /proc/self/uid_map",
+            " 0 0 65536\n",
+        ),
+        case(
+            "users-limits",
+            "PrivateUsers = true\nUser = \"64123\"\nLimitNOFILE = 16\nAmbientCapabilities = \"CAP_NET_RAW\"\nNice = -1",
+            "ulimit -n; nice; grep CapEff /proc/self/status; wc -l < /proc/self/uid_map",
+            "16\n-1\nCapEff:\t0000000000002000\n2\n",
+        ),
+        case(
+            "pids",
+            "PrivatePIDs = true",
+            "echo $$; ls -d /proc/[0-9]* | wc -l; sleep 0 & echo $! | wc -w; test -e /proc/meminfo && echo whole",
+            "1\n3\n1\nwhole\n",
+        ),
+        case(
+            "pids-user",
+            "PrivatePIDs = true\nUser = \"64123\"\nProcSubset = \"pid\"\nPrivateUsers = true",
+            "echo $$; test -e /proc/meminfo || echo part",
+            "1\npart\n",
+        ),
+        case(
+            "mounts",
+            "PrivateMounts = true",
+            "test $(readlink /proc/self/ns/mnt) = $(readlink /proc/$PPID/ns/mnt) || echo own",
+            "own\n",
+        ),
+    ];
+    check_all(Setup::new("own"), &cases);
+}
+
+/// As a machine has them that was booted by systemd: what is mounted in one namespace is mounted in all.
+#[test]
+fn mounts_travel_as_the_unit_says() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("travel").wrapper(&["unshare", "--mount", "--propagation", "shared"]);
+    let of_root = "awk '$5 == \"/\" { print $7, $8 }' /proc/self/mountinfo | sed 's/:[0-9]*//g'";
+    let cases = [
+        case("private", "MountFlags = \"private\"", of_root, "- "),
+        case("slave", "MountFlags = \"slave\"", of_root, "master -\n"),
+        case("own", "PrivateMounts = true", of_root, "master -\n"),
+        case("shared", "PrivateMounts = true\nMountFlags = \"shared\"", of_root, "shared master\n"),
+    ];
+    check_all(setup, &cases);
+}
+
+/// System V and POSIX objects of the user go with the last of its units; those of others stay.
+#[test]
+fn what_a_user_left_of_ipc_goes_with_the_last_of_its_units() {
+    if !is_root() {
+        return;
+    }
+    let clear = || {
+        for uid in ["64997", "64998"] {
+            let script = "ipcrm -a 2> /dev/null; rm -rf /dev/shm/agentd-test-*";
+            let id = format!("--reuid={uid}");
+            let words = [&id, "--clear-groups", "sh", "-c", script];
+            assert!(std::process::Command::new("setpriv").args(words).output().is_ok());
+        }
+    };
+    clear();
+    let setup = Setup::new("ipc");
+    let leave = "ipcmk -M 4096 -S 1 -Q > /dev/null; mkdir -p /dev/shm/agentd-test-$$; touch /dev/shm/agentd-test-$$/x /dev/shm/agentd-test-$$-y";
+    let script = setup.file("leave.sh", &format!("#!/bin/sh\n{leave}\nexec \"$@\"\n"));
+    let unit = |name: &str, kind: &str, command: &str, keys: &str| {
+        let text =
+            format!("[Service]\nType = \"{kind}\"\nExecStart = \"{} {command}\"\n{keys}\n", script.display());
+        setup.unit(&format!("{name}.service"), &text);
+    };
+    unit("keeps", "oneshot", "true", "User = \"64997\"");
+    unit("stays", "exec", "sleep 1000", "User = \"64998\"\nGroup = \"64996\"");
+    unit("goes", "oneshot", "true", "User = \"64998\"\nGroup = \"64996\"\nRemoveIPC = true");
+    let mut manager = setup.start();
+    let left = |uid: &str| {
+        let of_files = std::fs::read_dir("/dev/shm").unwrap().flatten().filter(|entry| {
+            use std::os::unix::fs::MetadataExt;
+            entry.metadata().is_ok_and(|meta| meta.uid().to_string() == uid)
+        });
+        let of_system_v = ["shm", "sem", "msg"].iter().flat_map(|kind| {
+            let table = std::fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap();
+            let column =
+                table.lines().next().unwrap().split_whitespace().position(|word| word == "uid").unwrap();
+            let is_own = move |line: &&str| line.split_whitespace().nth(column) == Some(uid);
+            let lines: Vec<String> = table.lines().skip(1).filter(is_own).map(str::to_owned).collect();
+            lines
+        });
+        of_files.count() + of_system_v.count()
+    };
+    manager.ok(&["start", "stays", "keeps"]);
+    manager.until("the objects are not made", |_| left("64998") == 5);
+    assert_eq!(left("64997"), 5);
+    manager.ok(&["start", "goes"]);
+    assert_eq!(left("64998"), 10, "another unit of the user runs");
+    manager.ok(&["stop", "stays"]);
+    assert_eq!((left("64998"), left("64997")), (0, 5), "the last has gone; others keep theirs");
+    clear();
+}
+
+#[test]
 fn what_is_filtered_cannot_be_called() {
     if !is_root() {
         return;

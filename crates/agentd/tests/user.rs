@@ -171,6 +171,45 @@ fn an_unprivileged_user_has_agents_of_their_own() {
     rest.join().unwrap();
 }
 
+/// Among users of its own a process may have the other namespaces; without them nothing is left out silently.
+#[test]
+fn walls_stand_in_a_user_manager_with_users_of_their_own() {
+    let user = User::new("walls");
+    let unit = |name: &str, keys: &str| {
+        let script = "id -u; touch $HOME/x 2>/dev/null || echo shut; ls -d /proc/[0-9]* | wc -l; wc -l < /proc/net/dev";
+        let out = user.folder.join("home").join(format!("{name}.out"));
+        let text = format!(
+            "[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/sh\", \"-c\", \"{}\"]\nStandardOutput = \"truncate:{}\"\n{keys}\n",
+            script.replace('$', "$$"),
+            out.display()
+        );
+        user.unit(&format!("{name}.service"), &text);
+    };
+    let walls = format!("ReadOnlyPaths = \"{}\"\nPrivateNetwork = true", user.folder.display());
+    unit("walls", &format!("{walls}\nPrivateUsers = true\nPrivatePIDs = true"));
+    unit("bare", &walls);
+    unit("pids", "PrivatePIDs = true");
+    user.own();
+    let (mut manager, _, said) = start(&user);
+    let rest = std::thread::spawn(move || said.lines().map_while(Result::ok).count());
+    user.ok(&["start", "walls"]);
+    let out = fs::read_to_string(user.folder.join("home/walls.out")).unwrap();
+    // Itself, ls and wc; and the head of the table with the loopback device.
+    assert_eq!(out, format!("{}\nshut\n3\n3\n", user.uid));
+    for (name, failure, status) in [
+        ("bare", "PrivateNetwork", "225"),
+        ("pids", "cannot make namespaces of its own (PrivatePIDs)", "226"),
+    ] {
+        assert_eq!(user.ctl(&["start", name]).status.code(), Some(1), "{name}");
+        let told = user.property(name, "Failure");
+        assert!(told.contains(failure) && told.contains("Operation not permitted"), "{told}");
+        assert_eq!(user.property(name, "ExecMainStatus"), status, "{name}");
+    }
+    assert!(user.ctl(&["exit", "0"]).status.success());
+    assert_eq!(manager.wait().unwrap().code(), Some(0));
+    rest.join().unwrap();
+}
+
 /// Whether a process is there and no zombie.
 fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -113,23 +113,26 @@ fn is_there(path: &Path, root: &Path) -> bool {
 
 fn check_absolute(unit: &Unit) -> Result<(), ClosureError> {
     let programs = commands(unit).find(|(_, program)| !program.starts_with('/'));
-    programs
-        .map_or(Ok(()), |(key, program)| Err(ClosureError::NotAbsolute { key, program: program.to_owned() }))
+    programs.map_or(Ok(()), |(kind, program)| {
+        Err(ClosureError::NotAbsolute { key: kind.key(), program: program.to_owned() })
+    })
 }
 
-fn commands(unit: &Unit) -> impl Iterator<Item = (&'static str, &str)> {
+fn commands(unit: &Unit) -> impl Iterator<Item = (ExecKind, &str)> {
     let service = unit.as_service().map(|body| &body.service);
     service.into_iter().flat_map(|service| {
         ExecKind::ALL.into_iter().flat_map(move |kind| {
-            service.commands(kind).iter().map(move |command| (kind.key(), command.program.as_str()))
+            service.commands(kind).iter().map(move |command| (kind, command.program.as_str()))
         })
     })
 }
 
 /// The key that names a path, for messages.
 fn key_of(unit: &Unit, path: &Path) -> &'static str {
-    if let Some((key, _)) = commands(unit).find(|(_, program)| unit.program_file(program) == path) {
-        return key;
+    if let Some((kind, _)) =
+        commands(unit).find(|(kind, program)| unit.program_file(Some(*kind), program) == path)
+    {
+        return kind.key();
     }
     let body = unit.as_service();
     let environment = body.map(|body| &body.service.execution.environment_files);
@@ -172,11 +175,11 @@ fn cover(unit: &Unit, path: &Path, root: &Path) -> Result<Covered, ClosureError>
 /// Where a file that the unit runs is. Links on the way to a program lead to what they lead to for the program: within
 /// `RootDirectory`.
 fn place(unit: &Unit, path: &Path, root: &Path) -> io::Result<PathBuf> {
-    let own = unit.as_service().and_then(|body| body.service.execution.root_directory.as_deref());
-    let is_program = commands(unit).any(|(_, program)| unit.program_file(program) == path);
+    let program = commands(unit).find(|(kind, program)| unit.program_file(Some(*kind), program) == path);
+    let own = unit.as_service().zip(program).and_then(|(body, (kind, _))| body.service.root_of(Some(kind)));
     match own.and_then(|own| Some((own, path.strip_prefix(own).ok()?))) {
-        Some((own, below)) if is_program => within(&within(root, own)?, below),
-        _ => within(root, path),
+        Some((own, below)) => within(&within(root, own)?, below),
+        None => within(root, path),
     }
 }
 

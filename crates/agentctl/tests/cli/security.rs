@@ -10,8 +10,7 @@ use serde_json::Value;
 use crate::manager::{Folder, outcome};
 
 /// Where the answers differ, as agentd does not enforce what systemd does; but for PrivateMounts never for the better.
-const NOT_ENFORCED: [&str; 5] =
-    ["PrivateUsers", "DeviceAllow", "IPAddressDeny", "RemoveIPC", "PrivateMounts"];
+const NOT_ENFORCED: [&str; 3] = ["DeviceAllow", "IPAddressDeny", "PrivateMounts"];
 
 /// Lines of `[Service]`, a unit each: every key that has a check, alone and with others.
 const UNITS: &[&str] = &[
@@ -46,6 +45,10 @@ const UNITS: &[&str] = &[
     "SystemCallFilter=@system-service\nSystemCallFilter=~@privileged @resources\nSystemCallArchitectures=native",
     "SystemCallFilter=~@clock @debug @module @mount @raw-io @reboot @swap @obsolete @cpu-emulation",
     "SystemCallFilter=~adjtimex",
+    "PrivateUsers=yes\nPrivateMounts=yes",
+    "User=daemon\nRemoveIPC=yes",
+    "MountFlags=slave",
+    "MountFlags=private\nNoExecPaths=/tmp",
     "KeyringMode=shared",
     "KeyringMode=inherit",
     "UMask=0077\nNotifyAccess=all\nType=notify",

@@ -10,9 +10,10 @@
 //! # The order
 //!
 //! own descriptors, cgroup, session, signals, OOM score, scheduling, namespaces and mounts, descriptors, terminal, limits,
-//! umask, root, bounding set, secure bits, groups, user, keyring, folder, capabilities, no-new-privileges, filters, exec. Limits
-//! come after the descriptors, so that a
-//! low `LimitNOFILE` does not keep them from being placed. The bounding set and the secure bits come before the
+//! users, umask, root, bounding set, secure bits, groups, user, keyring, folder, capabilities, no-new-privileges, filters,
+//! exec. Limits come after the descriptors, so that a low `LimitNOFILE` does not keep them from being placed. Users of its
+//! own come once all is done that needs privileges on the machine; for a manager that has none they come first of all, as
+//! they bring those that the other namespaces need. The bounding set and the secure bits come before the
 //! user, since both need CAP_SETPCAP; the ambient set after it, since a change of user clears it. The folder is
 //! entered as the user: on a network file system only the user may be allowed to.
 
@@ -27,6 +28,7 @@ use std::os::fd::RawFd;
 use super::mounts::Namespaces;
 use super::raw::{self, Errno};
 use super::step::Step;
+use super::users::Ask;
 use crate::seccomp::Program;
 
 /// Where the child writes that it failed; the parent reads it once the child is past its exec or gone.
@@ -44,6 +46,9 @@ pub(super) struct Report {
 impl Report {
     /// How many bytes a report has in a pipe.
     pub(super) const BYTES: usize = 12;
+
+    /// In the place of a step: the child waits for the maps of its users.
+    pub(super) const ASKS_FOR_MAPS: u32 = u32::MAX;
 
     /// The bytes of a report in a pipe.
     pub(super) fn bytes(self) -> [u8; Self::BYTES] {
@@ -101,17 +106,27 @@ pub(super) enum Shut {
 pub(super) struct Walk<'a> {
     /// The table of descriptors is the manager's: take a copy of what is below this number, before anything else.
     pub(super) own_below: Option<u32>,
+    /// How it gets users of its own; only with memory of its own.
+    pub(super) ask: Option<Ask>,
     /// The folder of the cgroup to move to; None where the birth has done it.
     pub(super) cgroup: Option<RawFd>,
     pub(super) new_session: bool,
     pub(super) dispositions: Dispositions,
     /// The text for `oom_score_adj`.
     pub(super) oom_score_adjust: Option<&'a [u8]>,
+    /// The text for `coredump_filter`.
+    pub(super) coredump_filter: Option<&'a [u8]>,
     pub(super) nice: Option<i32>,
     /// Policy and priority, sched_setscheduler(2).
     pub(super) scheduling: Option<(i32, i32)>,
     /// The bits of the processors that it may run on; empty: as the manager.
     pub(super) affinity: &'a [u8],
+    /// The mode of set_mempolicy(2), and the bits of its nodes.
+    pub(super) memory_policy: Option<i32>,
+    pub(super) memory_nodes: &'a [u8],
+    /// In nanoseconds.
+    pub(super) timer_slack: Option<u64>,
+    pub(super) personality: Option<u32>,
     /// Class and priority as ioprio_set(2) takes them.
     pub(super) io_priority: Option<i32>,
     /// Descriptor 0 becomes the controlling terminal; true: even if it is another session's.
@@ -203,6 +218,10 @@ impl Walk<'_> {
         if let Some(first) = self.own_below {
             raw::unshare_below(first).at(Step::Fds)?;
         }
+        if let Some(ask) = self.ask {
+            raw::close(ask.writer).at(Step::PrivateUsers)?;
+        }
+        self.own_users(true)?;
         if let Some(folder) = self.cgroup {
             raw::write_file(folder, c"cgroup.procs", b"0").at(Step::Cgroup)?;
         }
@@ -219,6 +238,7 @@ impl Walk<'_> {
         for (item, (resource, limit)) in (0..).zip(self.rlimits) {
             set_limit(*resource, limit).at_item(Step::Limits, item)?;
         }
+        self.own_users(false)?;
         raw::umask(self.umask);
         if !self.root.is_null() {
             // SAFETY: the parent made the pointer from a C string that outlives the walk.

@@ -74,6 +74,8 @@ pub(super) struct Birth<'a> {
     pub(super) share_descriptors: bool,
     /// CLONE_INTO_CGROUP, Linux 5.7. Only with `clone3`.
     pub(super) cgroup: Option<BorrowedFd<'a>>,
+    /// CLONE_NEWPID and CLONE_NEWUSER, as they are asked for.
+    pub(super) namespaces: i32,
     /// Use clone3 with CLONE_CLEAR_SIGHAND, Linux 5.5; else clone(2), whose child keeps the handlers.
     pub(super) clone3: bool,
 }
@@ -119,7 +121,7 @@ pub(super) unsafe fn clone(
     argument: *mut c_void,
 ) -> Result<(u32, OwnedFd), Errno> {
     let mut pidfd: RawFd = -1;
-    let mut flags = libc::CLONE_PIDFD as u64;
+    let mut flags = (libc::CLONE_PIDFD | birth.namespaces) as u64;
     if birth.share_memory {
         flags |= (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
     }

@@ -46,11 +46,16 @@ fn action(plan: &SpawnPlan<'_>, step: Step, item: usize, source: &io::Error) -> 
         Step::Setsid => "cannot begin a session".into(),
         Step::SignalMask => "cannot reset the signals".into(),
         Step::OomAdjust => format!("cannot set the OOM score to {}", number(plan.oom_score_adjust)),
+        Step::CoredumpFilter => "cannot set CoredumpFilter".into(),
+        Step::NumaPolicy => "cannot set NUMAPolicy and NUMAMask".into(),
+        Step::TimerSlack => "cannot set TimerSlackNSec".into(),
+        Step::Personality => "cannot set Personality".into(),
+        Step::PrivateUsers => "cannot have users of its own (PrivateUsers)".into(),
         Step::Nice => format!("cannot set the nice value to {}", number(plan.nice)),
         Step::Network => "cannot make a network of its own (PrivateNetwork)".into(),
         Step::Namespace => match item.checked_sub(1).and_then(|index| plan.namespaces.mounts.get(index)) {
             Some(entry) => format!("{}: cannot mount {}", entry.key, entry.target.to_string_lossy()),
-            None => "cannot make namespaces of its own".into(),
+            None => format!("cannot make namespaces of its own ({})", plan.namespaces.keys().join(", ")),
         },
         Step::Seccomp => match plan.filters.get(item) {
             Some((key, _)) => format!("cannot filter its system calls ({key})"),

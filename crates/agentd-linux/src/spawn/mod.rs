@@ -9,6 +9,7 @@
 //! A process that keeps the manager's user and group shares its memory until the exec (CLONE_VM | CLONE_VFORK),
 //! which saves copying the page tables. One that changes them gets a copy: on shared memory the change would make
 //! the *manager* undumpable, and a process of that user could stop the child with SIGSTOP and the manager with it.
+//! So does one that changes what the kernel keeps with the memory, or that waits for us to do something for it.
 //! Of such a birth the outcome comes over a close-on-exec pipe, within [`EXEC_TIMEOUT`].
 //!
 //! Who shares the memory shares the table of descriptors as well, until its first step: a manager of a thousand
@@ -26,32 +27,37 @@ mod child;
 mod clone;
 mod error;
 mod features;
+mod hear;
 mod mounts;
 mod plan;
 mod raw;
 mod slots;
 mod step;
+mod users;
 
 use std::ffi::{CString, c_char};
-use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::time::{Duration, Instant};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 
 pub use error::SpawnError;
 pub use features::{Features, release};
-pub use mounts::{Mount, MountEntry, MountFlags, Namespaces};
+pub use mounts::{Mount, MountEntry, MountFlags, Namespaces, Propagation};
 pub use plan::{
-    Identity, Keyring, Policy, Program, Scheduling, SpawnPlan, Stdio, Terminal, WorkingDirectory,
+    Identity, Keyring, MemoryPolicy, NumaMode, Policy, Program, Scheduling, SpawnPlan, Stdio, Terminal,
+    WorkingDirectory,
 };
 pub use step::{Step, exit_status_word};
+pub use users::UserMap;
 
 use crate::pidfd::PidFd;
 use child::{Dispositions, Report, Shut, Target, Walk, Who};
 use clone::{Birth, Stack};
+use hear::Ear;
 use slots::Slots;
+use users::Answers;
 
 /// How long a process of another user may take from birth to exec before it is killed: far more than a loaded
 /// machine needs, and the most that a user can delay the manager by stopping a child.
@@ -81,6 +87,8 @@ pub struct Spawner {
     ignored: u64,
     /// The manager's bounding set.
     bounding_set: u64,
+    /// All capabilities that the kernel knows: the bounding set of who has users of its own.
+    capabilities: u64,
     /// The manager has inheritable capabilities, which an exec would hand down.
     inheritable: bool,
     /// The manager has CAP_SYS_ADMIN.
@@ -109,7 +117,8 @@ impl Spawner {
             stack: Stack::new()?,
             features: Features::probe(),
             ignored: (1..=64).filter(ignores).fold(0, |set, number| set | 1 << (number - 1)),
-            bounding_set: bounding_set(),
+            bounding_set: bounding_set(|found| found == Ok(1)),
+            capabilities: bounding_set(|found| found.is_ok()),
             inheritable: capabilities.inheritable != 0,
             raises: capabilities.effective & (1 << CAP_SYS_RESOURCE) != 0,
             administrates: capabilities.effective & (1 << CAP_SYS_ADMIN) != 0,
@@ -148,6 +157,12 @@ impl Spawner {
         self.raises
     }
 
+    /// The user and the group of the manager.
+    #[must_use]
+    pub fn ids(&self) -> [u32; 2] {
+        [self.uid, self.gid]
+    }
+
     /// Makes the process and comes back when it runs its program.
     ///
     /// # Errors
@@ -166,11 +181,23 @@ impl Spawner {
             let report = unsafe { std::ptr::read_volatile(&raw const walk.report) };
             return settle(plan, report, pid, pidfd);
         }
+        self.spawn_apart(plan, &mut walk)
+    }
+
+    /// The birth of a child with memory of its own, which is heard over a pipe.
+    fn spawn_apart(&self, plan: &SpawnPlan<'_>, walk: &mut Walk<'_>) -> Result<Child, SpawnError> {
+        let fail = |step, source| SpawnError::new(plan, step, source);
         let (reader, writer) = io::pipe().map_err(|e| fail(Step::Fork, e))?;
         walk.report_fd = Some(writer.as_raw_fd());
-        let (pid, pidfd) = self.give_birth(plan, false, &mut walk)?;
+        let users = plan.namespaces.users.as_ref();
+        // One that is born within has set none yet; all others have, and nobody may who gives himself a map.
+        let keeps_groups = self.administrates || plan.identity.is_none();
+        let mut answers =
+            users.map(|_| Answers::new(keeps_groups)).transpose().map_err(|e| fail(Step::Fork, e))?;
+        walk.ask = answers.as_ref().map(|answers| answers.ask(!self.administrates));
+        let (pid, pidfd) = self.give_birth(plan, false, walk)?;
         drop(writer);
-        match hear(reader, self.exec_timeout) {
+        match (Ear { reader, pid, users: users.zip(answers.as_mut()) }).hear(self.exec_timeout) {
             Ok(report) => settle(plan, report, pid, pidfd),
             Err(error) => {
                 // It is left to the reaper, as one that hangs in the kernel would hang us in a wait.
@@ -180,9 +207,11 @@ impl Spawner {
         }
     }
 
-    /// The memory may be shared only with a child that stays who we are.
+    /// The memory may be shared only with a child that stays who we are, needs nothing of us on its way, and leaves the
+    /// memory as it is: what a core dump has is told of the memory, and would be ours too.
     fn shares_memory(&self, plan: &SpawnPlan<'_>) -> bool {
-        plan.identity.as_ref().is_none_or(|who| who.uid == self.uid && who.gid == self.gid)
+        let stays = plan.identity.as_ref().is_none_or(|who| who.uid == self.uid && who.gid == self.gid);
+        stays && plan.namespaces.users.is_none() && plan.coredump_filter.is_none()
     }
 
     /// Has the child keep what it needs of a shared table and nothing else, where the kernel can do that.
@@ -214,7 +243,9 @@ impl Spawner {
     ) -> Result<(u32, PidFd), SpawnError> {
         let clone3 = self.features.into_cgroup;
         let share_descriptors = walk.own_below.is_some();
-        let birth = Birth { share_memory, share_descriptors, cgroup: plan.cgroup.filter(|_| clone3), clone3 };
+        let cgroup = plan.cgroup.filter(|_| clone3);
+        let namespaces = self.birth_namespaces(plan);
+        let birth = Birth { share_memory, share_descriptors, cgroup, namespaces, clone3 };
         let old = raw::set_signal_mask(u64::MAX)
             .map_err(|errno| SpawnError::from_errno(plan, Step::Fork, errno))?;
         let argument = std::ptr::from_mut(walk).cast();
@@ -225,8 +256,16 @@ impl Spawner {
         debug_assert!(restored.is_ok(), "the old mask is a valid one");
         match born {
             Ok((pid, pidfd)) => Ok((pid, PidFd::from(pidfd))),
-            Err(errno) => Err(SpawnError::from_errno(plan, birth_step(errno, birth.cgroup), errno)),
+            Err(errno) => Err(SpawnError::from_errno(plan, birth_step(errno, &birth), errno)),
         }
+    }
+
+    /// What no process can enter later: other numbers of processes are its children's alone. Who may not make them has to
+    /// be born with users of its own, among whom it may.
+    fn birth_namespaces(&self, plan: &SpawnPlan<'_>) -> i32 {
+        let users = plan.namespaces.users.is_some() && !self.administrates;
+        let flag = |wanted, flag| if wanted { flag } else { 0 };
+        flag(users, libc::CLONE_NEWUSER) | flag(plan.namespaces.pids, libc::CLONE_NEWPID)
     }
 
     /// What the child has to change: a birth by clone3 leaves only what the manager ignores.
@@ -244,17 +283,24 @@ impl Spawner {
     fn walk<'w>(&self, plan: &'w SpawnPlan<'_>, arrays: &'w mut Arrays) -> io::Result<Walk<'w>> {
         let clone3 = self.features.into_cgroup;
         let shut = if self.features.close_range { Shut::Range } else { Shut::EachTo(highest_descriptor()?) };
-        let drop = self.bounding_set & !plan.bounding_set.unwrap_or(u64::MAX);
+        let had = if plan.namespaces.users.is_some() { self.capabilities } else { self.bounding_set };
+        let drop = had & !plan.bounding_set.unwrap_or(u64::MAX);
         let folder = plan.working_directory.as_ref();
         Ok(Walk {
             own_below: None,
+            ask: None,
             cgroup: plan.cgroup.filter(|_| !clone3).map(|fd| fd.as_raw_fd()),
             new_session: plan.new_session,
             dispositions: self.dispositions(plan, clone3),
             oom_score_adjust: arrays.oom_score_adjust.as_deref(),
+            coredump_filter: arrays.coredump_filter.as_deref(),
             nice: plan.nice,
             scheduling: plan.scheduling.map(|s| (policy_number(s), s.priority)),
             affinity: &arrays.affinity,
+            memory_policy: plan.memory_policy.as_ref().map(|policy| policy.mode as i32),
+            memory_nodes: &arrays.memory_nodes,
+            timer_slack: plan.timer_slack,
+            personality: plan.personality,
             io_priority: plan.io_priority,
             namespaces: &plan.namespaces,
             trees: &mut arrays.trees,
@@ -297,7 +343,9 @@ struct Arrays {
     sources: Vec<RawFd>,
     rlimits: Vec<(u32, libc::rlimit64)>,
     oom_score_adjust: Option<Vec<u8>>,
+    coredump_filter: Option<Vec<u8>>,
     affinity: Vec<u8>,
+    memory_nodes: Vec<u8>,
     trees: Vec<RawFd>,
 }
 
@@ -321,7 +369,9 @@ impl Arrays {
             sources: plan.sources(null),
             rlimits: plan.rlimits.iter().map(limit).collect(),
             oom_score_adjust: plan.oom_score_adjust.map(|score| score.to_string().into_bytes()),
-            affinity: processor_mask(&plan.affinity),
+            coredump_filter: plan.coredump_filter.map(|bits| format!("{bits:#x}").into_bytes()),
+            affinity: bit_mask(&plan.affinity),
+            memory_nodes: plan.memory_policy.as_ref().map(|p| bit_mask(&p.nodes)).unwrap_or_default(),
             trees: vec![-1; plan.namespaces.mounts.len()],
             _pid_texts: pid_texts,
         }
@@ -333,11 +383,11 @@ fn policy_number(scheduling: Scheduling) -> i32 {
     scheduling.policy as i32 | if scheduling.reset_on_fork { libc::SCHED_RESET_ON_FORK } else { 0 }
 }
 
-/// The bits of sched_setaffinity(2), in whole words of the kernel's; empty where no processor is named.
-fn processor_mask(processors: &[u32]) -> Vec<u8> {
-    let Some(highest) = processors.iter().max() else { return Vec::new() };
+/// The bits of sched_setaffinity(2) and set_mempolicy(2), in whole words of the kernel's; empty where no number is named.
+fn bit_mask(numbers: &[u32]) -> Vec<u8> {
+    let Some(highest) = numbers.iter().max() else { return Vec::new() };
     let mut mask = vec![0; (*highest as usize / 64 + 1) * 8];
-    for number in processors {
+    for number in numbers {
         // The kernel's words have the machine's byte order, which is little-endian on all that agentd knows.
         mask[*number as usize / 8] |= 1 << (number % 8);
     }
@@ -349,10 +399,11 @@ fn pointers(strings: &[CString]) -> impl Iterator<Item = *const c_char> {
     strings.iter().map(|string| string.as_ptr())
 }
 
-/// The manager's bounding set, prctl(2) PR_CAPBSET_READ. Numbers that the kernel does not know are not in it.
-fn bounding_set() -> u64 {
+/// The capabilities of which prctl(2) PR_CAPBSET_READ says this: 1 for what is in the bounding set, 0 for what is not, an
+/// error for numbers that the kernel does not know.
+fn bounding_set(wanted: impl Fn(raw::Raw) -> bool) -> u64 {
     (0..64)
-        .filter(|number| raw::prctl(libc::PR_CAPBSET_READ, *number, 0) == Ok(1))
+        .filter(|number| wanted(raw::prctl(libc::PR_CAPBSET_READ, *number, 0)))
         .fold(0, |set, number| set | 1 << number)
 }
 
@@ -363,38 +414,17 @@ fn highest_descriptor() -> io::Result<RawFd> {
     Ok(names.filter_map(|name| name.parse().ok()).max().unwrap_or(0))
 }
 
-/// What clone3 says of the cgroup: clone(2), "ERRORS".
-fn birth_step(errno: i32, cgroup: Option<BorrowedFd<'_>>) -> Step {
+/// What clone3 says of the cgroup and of namespaces: clone(2), "ERRORS".
+fn birth_step(errno: i32, birth: &Birth<'_>) -> Step {
     match errno {
-        libc::EBUSY | libc::EOPNOTSUPP | libc::EACCES | libc::ENODEV | libc::EBADF if cgroup.is_some() => {
+        libc::EBUSY | libc::EOPNOTSUPP | libc::EACCES | libc::ENODEV | libc::EBADF
+            if birth.cgroup.is_some() =>
+        {
             Step::Cgroup
         }
+        libc::EPERM | libc::EINVAL | libc::ENOSPC | libc::EUSERS if birth.namespaces != 0 => Step::Namespace,
         _ => Step::Fork,
     }
-}
-
-/// The report that comes over the pipe, or an empty one when the exec shuts it.
-fn hear(mut reader: io::PipeReader, timeout: Duration) -> io::Result<Report> {
-    let deadline = Instant::now() + timeout;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = PollTimeout::try_from(left.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX);
-        match poll(&mut [PollFd::new(reader.as_fd(), PollFlags::POLLIN)], left) {
-            Ok(0) => break,
-            Ok(_) => {
-                let mut bytes = [0; Report::BYTES];
-                return match reader.read_exact(&mut bytes) {
-                    Ok(()) => Ok(Report::from_bytes(bytes)),
-                    Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(Report::default()),
-                    Err(e) => Err(e),
-                };
-            }
-            Err(nix::errno::Errno::EINTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    let text = format!("it did not reach its exec within {timeout:?} and was killed");
-    Err(io::Error::new(io::ErrorKind::TimedOut, text))
 }
 
 /// A child without a report runs its program; one with a report is gone, and reaped here.

@@ -7,6 +7,8 @@
 
 use std::ffi::CString;
 
+use super::users::UserMap;
+
 /// The namespaces that a process gets of its own.
 #[derive(Debug, Clone, Default)]
 pub struct Namespaces {
@@ -16,8 +18,42 @@ pub struct Namespaces {
     pub hostname: bool,
     /// System V IPC and message queues.
     pub ipc: bool,
+    /// Users, whose ids are mapped like this.
+    pub users: Option<UserMap>,
+    /// Numbers of processes: it is number 1. `/proc` has to be mounted anew to show them.
+    pub pids: bool,
+    /// Mounts, though `mounts` changes nothing in them.
+    pub own_mounts: bool,
+    /// How mounts travel, once all are made; None: what the machine mounts is seen.
+    pub propagation: Option<Propagation>,
     /// Mounts, made in this order: an upper one before those in it. None: as the manager.
     pub mounts: Vec<MountEntry>,
+}
+
+impl Namespaces {
+    /// The keys of unit files by which it has namespaces, for errors.
+    pub(super) fn keys(&self) -> Vec<&'static str> {
+        let keys = [
+            (self.users.is_some(), "PrivateUsers"),
+            (self.pids, "PrivatePIDs"),
+            (self.hostname, "ProtectHostname"),
+            (self.ipc, "PrivateIPC"),
+            (self.own_mounts, "PrivateMounts"),
+            (self.propagation.is_some(), "MountFlags"),
+        ];
+        keys.into_iter().filter_map(|(wanted, key)| wanted.then_some(key)).collect()
+    }
+}
+
+/// How mounts travel between namespaces, mount_namespaces(7) "SHARED SUBTREES".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Propagation {
+    /// What the machine mounts is seen, and what is mounted within is seen in namespaces made within.
+    Shared,
+    /// What the machine mounts is seen.
+    Slave,
+    /// Nothing of it is.
+    Private,
 }
 
 /// One change of what is mounted.
@@ -31,6 +67,8 @@ pub struct MountEntry {
     pub mount: Mount,
     /// Its flags.
     pub flags: MountFlags,
+    /// Programs can be run from it, though what it is made of forbids that.
+    pub executable: bool,
     /// What is missing is left out. For [`Mount::Tree`] alone.
     pub optional: bool,
 }
@@ -52,6 +90,8 @@ pub enum Mount {
         /// As the file system takes them.
         options: CString,
     },
+    /// What is there by then, with what is mounted below, on top of itself: for flags of its own.
+    Again,
     /// Nothing: what is there gets the flags.
     InPlace,
     /// Nothing: a folder is made, if there is none, for something to be mounted on.
@@ -60,13 +100,15 @@ pub enum Mount {
     File,
 }
 
-/// Flags that are set, mount_setattr(2); none is ever taken away.
+/// Flags that are set, mount_setattr(2); but for [`MountEntry::executable`] none is ever taken away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MountFlags(pub(super) u64);
 
 impl MountFlags {
     /// Nothing can be written.
     pub const READ_ONLY: Self = Self(libc::MOUNT_ATTR_RDONLY);
+    /// No programs.
+    pub const NO_EXEC: Self = Self(libc::MOUNT_ATTR_NOEXEC);
     /// No set-user-id bits, no devices, no programs.
     pub const INERT: Self = Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC);
     /// No set-user-id bits, no devices.

@@ -82,6 +82,31 @@ pub enum Policy {
     RoundRobin = libc::SCHED_RR,
 }
 
+/// Which memory nodes a process has its memory from, set_mempolicy(2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryPolicy {
+    /// `MPOL_BIND` and the like.
+    pub mode: NumaMode,
+    /// The nodes that the mode is about.
+    pub nodes: Vec<u32>,
+}
+
+/// The modes of set_mempolicy(2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub enum NumaMode {
+    /// As the kernel does by itself.
+    Default = libc::MPOL_DEFAULT,
+    /// One node first.
+    Preferred = libc::MPOL_PREFERRED,
+    /// These nodes alone.
+    Bind = libc::MPOL_BIND,
+    /// These nodes in turn.
+    Interleave = libc::MPOL_INTERLEAVE,
+    /// The node that it runs on.
+    Local = libc::MPOL_LOCAL,
+}
+
 /// A session keyring of the process's own, session-keyring(7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keyring {
@@ -138,6 +163,14 @@ pub struct SpawnPlan<'a> {
     pub scheduling: Option<Scheduling>,
     /// The processors that it may run on; empty: as the manager.
     pub affinity: Vec<u32>,
+    /// None: as the manager.
+    pub memory_policy: Option<MemoryPolicy>,
+    /// The kinds of memory that a core dump of it has, core(5). None: as the manager.
+    pub coredump_filter: Option<u32>,
+    /// How late its timers may be, in nanoseconds, prctl(2) PR_SET_TIMERSLACK. None: as the manager.
+    pub timer_slack: Option<u64>,
+    /// As personality(2) takes it. None: as the manager.
+    pub personality: Option<u32>,
     /// Class and priority as ioprio_set(2) takes them: the class times 8192 plus the priority. None: as the manager.
     pub io_priority: Option<i32>,
     /// What becomes `/`, after everything else was opened.
@@ -184,6 +217,10 @@ impl<'a> SpawnPlan<'a> {
             oom_score_adjust: None,
             scheduling: None,
             affinity: Vec::new(),
+            memory_policy: None,
+            coredump_filter: None,
+            timer_slack: None,
+            personality: None,
             io_priority: None,
             root_directory: None,
             secure_bits: None,

@@ -123,6 +123,25 @@ pub(super) fn set_affinity(mask: &[u8]) -> Raw {
     unsafe { syscall(libc::SYS_sched_setaffinity, [0, mask.len(), mask.as_ptr() as usize, 0, 0, 0]) }
 }
 
+/// set_mempolicy(2) of the caller itself. The kernel looks at one bit less than it is told of.
+pub(super) fn set_memory_policy(mode: i32, nodes: &[u8]) -> Raw {
+    let bits = if nodes.is_empty() { 0 } else { nodes.len() * 8 + 1 };
+    let address = if nodes.is_empty() { 0 } else { nodes.as_ptr() as usize };
+    // SAFETY: the call reads as many whole words as the bits fill, which are those of the slice, or nothing.
+    unsafe { syscall(libc::SYS_set_mempolicy, [int(mode), address, bits, 0, 0, 0]) }
+}
+
+/// personality(2).
+pub(super) fn set_personality(personality: u32) -> Raw {
+    numbers(libc::SYS_personality, [personality as usize, 0, 0, 0, 0, 0])
+}
+
+/// read(2).
+pub(super) fn read(fd: c_int, bytes: &mut [u8]) -> Raw {
+    // SAFETY: the call writes at most as many bytes as the slice holds.
+    unsafe { syscall(libc::SYS_read, [int(fd), bytes.as_mut_ptr() as usize, bytes.len(), 0, 0, 0]) }
+}
+
 /// `IOPRIO_WHO_PROCESS`, ioprio_set(2).
 const IOPRIO_WHO_PROCESS: usize = 1;
 

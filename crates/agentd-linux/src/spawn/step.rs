@@ -17,18 +17,28 @@ pub enum Step {
     SignalMask,
     /// Writing `oom_score_adj`.
     OomAdjust,
+    /// Writing `coredump_filter`.
+    CoredumpFilter,
     /// setpriority(2).
     Nice,
     /// sched_setscheduler(2).
     SetScheduler,
     /// sched_setaffinity(2).
     CpuAffinity,
+    /// set_mempolicy(2).
+    NumaPolicy,
     /// ioprio_set(2).
     IoPriority,
+    /// prctl(2) PR_SET_TIMERSLACK.
+    TimerSlack,
+    /// personality(2).
+    Personality,
     /// unshare(2) of the network, and its loopback device.
     Network,
     /// unshare(2) of the rest, and every mount.
     Namespace,
+    /// unshare(2) of users, and the maps of their ids.
+    PrivateUsers,
     /// Standard input.
     Stdin,
     /// Standard output.
@@ -63,18 +73,23 @@ pub enum Step {
 
 impl Step {
     /// All steps, in the order in which they are taken.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 31] = [
         Self::Fork,
         Self::Cgroup,
         Self::Setsid,
         Self::SignalMask,
         Self::OomAdjust,
+        Self::CoredumpFilter,
         Self::Nice,
         Self::SetScheduler,
         Self::CpuAffinity,
+        Self::NumaPolicy,
         Self::IoPriority,
+        Self::TimerSlack,
+        Self::Personality,
         Self::Network,
         Self::Namespace,
+        Self::PrivateUsers,
         Self::Stdin,
         Self::Stdout,
         Self::Stderr,
@@ -101,18 +116,19 @@ impl Step {
             Self::Nice => 201,
             Self::Fds => 202,
             Self::Exec => 203,
-            Self::Limits => 205,
+            Self::CoredumpFilter | Self::Limits => 205,
             Self::OomAdjust => 206,
             Self::SignalMask => 207,
             Self::Stdin => 208,
             Self::Stdout => 209,
             Self::Chroot => 210,
             Self::IoPriority => 211,
+            Self::TimerSlack => 212,
             Self::SecureBits => 213,
             Self::SetScheduler => 214,
             Self::CpuAffinity => 215,
             Self::Group => 216,
-            Self::User => 217,
+            Self::PrivateUsers | Self::User => 217,
             Self::Capabilities => 218,
             Self::Cgroup => 219,
             Self::Setsid => 220,
@@ -122,6 +138,8 @@ impl Step {
             Self::Keyring => 237,
             Self::NoNewPrivileges => 227,
             Self::Seccomp => 228,
+            Self::Personality => 230,
+            Self::NumaPolicy => 242,
         })
     }
 

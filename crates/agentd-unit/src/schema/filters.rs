@@ -6,10 +6,9 @@ use super::slot::{names, put};
 use super::{Setting, Slot};
 use crate::assignment::Value;
 use crate::sections::{DevicePolicy, DeviceRule};
-use crate::values::{Refused, path};
+use crate::values::Refused;
 
 const DEVICES: &str = "device filters come with a later version";
-const SANDBOX: &str = "the sandbox has it in a later version";
 const ADDRESSES: &str = "address filters come with a later version";
 
 /// The keys.
@@ -44,42 +43,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Addresses that it may not talk to: any, localhost, link-local, multicast or ADDRESS/BITS.",
         ADDRESSES,
     ),
-    Setting::typed(
-        "PrivateUsers",
-        Slot::Bool(|d| &mut d.service.filters.private_users),
-        "It sees its own user and root alone; default no.",
-        SANDBOX,
-    ),
-    Setting::typed(
-        "RemoveIPC",
-        Slot::Bool(|d| &mut d.service.filters.remove_ipc),
-        "What its user left of System V and POSIX IPC goes when it stops; default no.",
-        SANDBOX,
-    ),
-    Setting::typed(
-        "ExecPaths",
-        Slot::Own("list of paths", |value, d, cx| paths(&mut d.service.filters.exec_paths, value, cx)),
-        "Where programs may be run from, also below NoExecPaths.",
-        SANDBOX,
-    ),
-    Setting::typed(
-        "NoExecPaths",
-        Slot::Own("list of paths", |value, d, cx| paths(&mut d.service.filters.no_exec_paths, value, cx)),
-        "Where programs may not be run from.",
-        SANDBOX,
-    ),
 ];
-
-/// Paths, which with `-` in front may be missing and with `+` are below `RootDirectory`; kept as written.
-fn paths(field: &mut Vec<String>, value: &Value<'_>, cx: &mut ApplyContext<'_>) {
-    if resets(value) {
-        return field.clear();
-    }
-    for (span, word) in cx.words(value, "a list of paths").unwrap_or_default() {
-        let checked = path::absolute(word.trim_start_matches(['-', '+']));
-        field.extend(cx.take(&span, checked).map(|_| word));
-    }
-}
 
 fn devices(field: &mut Vec<DeviceRule>, value: &Value<'_>, cx: &mut ApplyContext<'_>) {
     if resets(value) {

@@ -71,11 +71,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Whether the end of the main process or of all is its end; default main.",
         ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
         "RootDirectoryStartOnly",
         Slot::Bool(|d| &mut d.service.life.root_start_only),
         "RootDirectory holds for ExecStart alone; default no.",
-        ENGINE,
     ),
     Setting::new(
         "NonBlocking",

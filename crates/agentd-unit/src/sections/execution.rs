@@ -28,6 +28,18 @@ pub struct Execution {
     pub io_class: Option<IoClass>,
     /// `IOSchedulingPriority`: 0, the highest, to 7.
     pub io_priority: Option<u32>,
+    /// `CoredumpFilter`: the kinds of memory that a core dump has, core(5), as bits.
+    pub coredump_filter: Option<u32>,
+    /// `TimerSlackNSec`: how much later than asked its timers may fire, in nanoseconds.
+    pub timer_slack: Option<u64>,
+    /// `Personality`.
+    pub personality: Option<Personality>,
+    /// `NUMAPolicy`.
+    pub numa_policy: Option<NumaPolicy>,
+    /// `NUMAMask`: the memory nodes of the policy, sorted.
+    pub numa_nodes: Vec<u32>,
+    /// `ExecSearchPath`: where programs without a path are looked for, in place of `PATH`.
+    pub search_path: Vec<PathBuf>,
     /// `DynamicUser`: a user of its own, which exists as long as the unit runs.
     pub dynamic_user: bool,
     /// `SupplementaryGroups`: besides those of the user.
@@ -76,6 +88,15 @@ pub struct Execution {
     pub configuration_directory: Folders,
 }
 
+impl Execution {
+    /// `ExecSearchPath` as `PATH` has it; none where the unit does not say it.
+    #[must_use]
+    pub fn search_path(&self) -> Option<String> {
+        let parts: Vec<String> = self.search_path.iter().map(|path| path.display().to_string()).collect();
+        (!parts.is_empty()).then(|| parts.join(":"))
+    }
+}
+
 /// The mode of a folder that no key names.
 pub const FOLDER_MODE: u32 = 0o755;
 
@@ -92,6 +113,12 @@ impl Default for Execution {
             cpu_affinity: Vec::new(),
             io_class: None,
             io_priority: None,
+            coredump_filter: None,
+            timer_slack: None,
+            personality: None,
+            numa_policy: None,
+            numa_nodes: Vec::new(),
+            search_path: Vec::new(),
             dynamic_user: false,
             supplementary_groups: Vec::new(),
             environment_files: Vec::new(),
@@ -189,6 +216,47 @@ impl Words for CpuPolicy {
         ("idle", Self::Idle),
         ("fifo", Self::Fifo),
         ("rr", Self::RoundRobin),
+    ];
+}
+
+/// `Personality`: what uname(2) says the machine is, personality(2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Personality {
+    /// What it is.
+    Native,
+    /// Its elder with words of 32 bits.
+    Elder,
+}
+
+impl Words for Personality {
+    #[cfg(target_arch = "x86_64")]
+    const WORDS: &'static [(&'static str, Self)] = &[("x86-64", Self::Native), ("x86", Self::Elder)];
+    #[cfg(not(target_arch = "x86_64"))]
+    const WORDS: &'static [(&'static str, Self)] = &[("arm64", Self::Native), ("arm", Self::Elder)];
+}
+
+/// `NUMAPolicy`: which nodes its memory comes from, set_mempolicy(2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NumaPolicy {
+    /// As the kernel does by itself.
+    Default,
+    /// One node first.
+    Preferred,
+    /// These nodes alone.
+    Bind,
+    /// These nodes in turn.
+    Interleave,
+    /// The node that it runs on.
+    Local,
+}
+
+impl Words for NumaPolicy {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("default", Self::Default),
+        ("preferred", Self::Preferred),
+        ("bind", Self::Bind),
+        ("interleave", Self::Interleave),
+        ("local", Self::Local),
     ];
 }
 

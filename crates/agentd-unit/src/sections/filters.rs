@@ -13,14 +13,6 @@ pub struct Filters {
     pub address_allow: Vec<String>,
     /// `IPAddressDeny`: addresses that it may not talk to, as written.
     pub address_deny: Vec<String>,
-    /// `PrivateUsers`: it sees its own user and root alone.
-    pub private_users: bool,
-    /// `RemoveIPC`: what its user left of IPC goes when it stops.
-    pub remove_ipc: bool,
-    /// `ExecPaths`: where programs may be run from, as written.
-    pub exec_paths: Vec<String>,
-    /// `NoExecPaths`: where they may not, as written.
-    pub no_exec_paths: Vec<String>,
 }
 
 /// One `DeviceAllow`.

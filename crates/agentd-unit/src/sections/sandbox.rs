@@ -17,6 +17,16 @@ pub struct Sandbox {
     pub private_ipc: bool,
     /// `PrivateNetwork`: a network of its own, with nothing but a loopback device.
     pub private_network: bool,
+    /// `PrivateUsers`: whose ids it sees, and that its privileges hold nowhere but within.
+    pub private_users: PrivateUsers,
+    /// `PrivatePIDs`: it is PID 1 of processes of its own.
+    pub private_pids: bool,
+    /// `PrivateMounts`: what it mounts is mounted for itself alone.
+    pub private_mounts: bool,
+    /// `MountFlags`: how mounts travel between it and the machine.
+    pub propagation: Option<Propagation>,
+    /// `RemoveIPC`: what its user has left of IPC goes with its run.
+    pub remove_ipc: bool,
     /// `ProtectSystem`.
     pub protect_system: ProtectSystem,
     /// `ProtectHome`.
@@ -41,6 +51,10 @@ pub struct Sandbox {
     pub read_write: Vec<SandboxPath>,
     /// `ReadOnlyPaths`.
     pub read_only: Vec<SandboxPath>,
+    /// `ExecPaths`: exceptions from `NoExecPaths`.
+    pub exec: Vec<SandboxPath>,
+    /// `NoExecPaths`: where no program can be run from.
+    pub no_exec: Vec<SandboxPath>,
     /// `InaccessiblePaths`.
     pub inaccessible: Vec<SandboxPath>,
     /// `TemporaryFileSystem`.
@@ -126,6 +140,39 @@ impl Words for ProtectProc {
         ("invisible", Self::Invisible),
         ("ptraceable", Self::Ptraceable),
     ];
+}
+
+/// `PrivateUsers`: which ids there are within, user_namespaces(7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PrivateUsers {
+    /// All, and its privileges are the machine's.
+    #[default]
+    No,
+    /// The manager's and its own; all others are seen as nobody's.
+    Own,
+    /// The first 65536, each as itself.
+    Identity,
+}
+
+impl Words for PrivateUsers {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("no", Self::No), ("yes", Self::Own), ("self", Self::Own), ("identity", Self::Identity)];
+}
+
+/// `MountFlags`: mount_namespaces(7) "SHARED SUBTREES".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Propagation {
+    /// It sees what the machine mounts, and namespaces within see what it mounts.
+    Shared,
+    /// It sees what the machine mounts.
+    Slave,
+    /// It sees nothing of that.
+    Private,
+}
+
+impl Words for Propagation {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("shared", Self::Shared), ("slave", Self::Slave), ("private", Self::Private)];
 }
 
 /// A path of a list; `-` in front: it may be missing.

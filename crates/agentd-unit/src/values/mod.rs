@@ -8,6 +8,7 @@ pub mod command;
 pub mod environment;
 pub mod exit_status;
 pub mod limit;
+pub mod memory_kinds;
 pub mod numbers;
 pub mod path;
 pub mod principal;

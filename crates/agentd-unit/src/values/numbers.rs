@@ -68,6 +68,21 @@ pub fn secure_bit(text: &str) -> Result<u32, Refused> {
     })
 }
 
+/// A span of time in nanoseconds: a number alone counts them, and so does one with `ns` or `nsec`; all else is as elsewhere.
+///
+/// # Errors
+/// Any other text, and a span without an end.
+pub fn nanoseconds(text: &str) -> Result<u64, Refused> {
+    let number = text.trim();
+    let number = number.strip_suffix("nsec").or_else(|| number.strip_suffix("ns")).unwrap_or(number);
+    if let Ok(count) = number.trim_end().parse() {
+        return Ok(count);
+    }
+    let span = super::span::parse(text)?;
+    let count = span.and_then(|span| u64::try_from(span.as_nanos()).ok());
+    count.ok_or_else(|| Refused::of(text, "does not end", "write for example \"50us\""))
+}
+
 /// The levels of syslog(3) by name, the most important first.
 const LEVELS: [&str; 8] = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
 

@@ -346,6 +346,7 @@ fn build_world(
         kept,
         reexec: Vec::new(),
         kept_folders: BTreeMap::new(),
+        leavers: crate::perform::ipc::Leavers::new(),
         accounts,
         lock,
         config,

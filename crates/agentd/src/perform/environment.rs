@@ -69,7 +69,8 @@ pub fn environment(facts: &Facts<'_>) -> BTreeMap<String, String> {
     let mut set = |key: &str, value: String| {
         env.insert(key.to_owned(), value);
     };
-    set("PATH", DEFAULT_PATH.to_owned());
+    let search_path = facts.unit.as_service().and_then(|body| body.service.execution.search_path());
+    set("PATH", search_path.unwrap_or_else(|| DEFAULT_PATH.to_owned()));
     set("LANG", "C.UTF-8".to_owned());
     if let Some(account) = facts.account {
         set("USER", account.name.clone());

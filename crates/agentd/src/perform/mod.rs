@@ -12,6 +12,7 @@ pub mod environment;
 pub mod filters;
 pub mod folders;
 pub mod identity;
+pub mod ipc;
 pub mod kill;
 pub mod mounts;
 pub mod passed;

@@ -51,6 +51,8 @@ pub enum Cover {
     ReadOnly,
     /// What is there, although what is above it is covered.
     AsItIs,
+    /// What is there once what is above it is covered.
+    Again,
 }
 
 impl Cover {
@@ -63,6 +65,7 @@ impl Cover {
             Self::Processes { .. } => 4,
             Self::ReadOnly => 5,
             Self::AsItIs => 6,
+            Self::Again => 7,
         }
     }
 }
@@ -97,18 +100,27 @@ struct Entry {
     cover: Cover,
 }
 
+/// Whether programs may be run from a place and what is in it.
+#[derive(Debug)]
+struct Rule {
+    key: &'static str,
+    target: PathBuf,
+    allowed: bool,
+}
+
 /// What is to be mounted, in no order yet.
 #[derive(Debug)]
 pub struct Mounts<'a> {
     place: Place<'a>,
     entries: Vec<Entry>,
+    rules: Vec<Rule>,
 }
 
 impl<'a> Mounts<'a> {
     /// Nothing yet.
     #[must_use]
     pub fn new(place: Place<'a>) -> Self {
-        Self { place, entries: Vec::new() }
+        Self { place, entries: Vec::new(), rules: Vec::new() }
     }
 
     /// Covers a place. Links in its path are followed now, within the root that the processes will have.
@@ -122,18 +134,70 @@ impl<'a> Mounts<'a> {
         need: Need,
         cover: Cover,
     ) -> Result<(), SpawnFailure> {
+        if let Some(target) = self.target(key, path, need)? {
+            self.entries.push(Entry { key, target, need, cover });
+        }
+        Ok(())
+    }
+
+    /// Says whether programs may be run from a place and what is in it, unless another rule says so of a place in it.
+    ///
+    /// # Errors
+    /// It has to be there and is not.
+    pub fn rule(
+        &mut self,
+        key: &'static str,
+        path: &Path,
+        need: Need,
+        allowed: bool,
+    ) -> Result<(), SpawnFailure> {
+        if let Some(target) = self.target(key, path, need)? {
+            self.rules.push(Rule { key, target, allowed });
+        }
+        Ok(())
+    }
+
+    /// Where a path leads within the root; none if it may be missing and is.
+    fn target(&self, key: &'static str, path: &Path, need: Need) -> Result<Option<PathBuf>, SpawnFailure> {
         let outside = match self.place.root {
             Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
             None => path.to_owned(),
         };
-        let target = match fs::canonicalize(&outside) {
-            Ok(target) => target,
-            Err(_) if matches!(need, Need::Made | Need::Covered) => outside,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && need == Need::Optional => return Ok(()),
-            Err(error) => return Err(failed(key, path, &error)),
-        };
-        self.entries.push(Entry { key, target, need, cover });
-        Ok(())
+        match fs::canonicalize(&outside) {
+            Ok(target) => Ok(Some(target)),
+            Err(_) if matches!(need, Need::Made | Need::Covered) => Ok(Some(outside)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && need == Need::Optional => Ok(None),
+            Err(error) => Err(failed(key, path, &error)),
+        }
+    }
+
+    /// Mounts of their own for places that have none but a rule, as flags are those of a mount.
+    fn cover_places_with_rules(&mut self) {
+        // Where two rules contradict each other the one that takes away counts.
+        self.rules.sort_by(|a, b| a.target.cmp(&b.target).then_with(|| a.allowed.cmp(&b.allowed)));
+        self.rules.dedup_by(|second, first| second.target == first.target);
+        let uncovered = |rule: &&Rule| self.entries.iter().all(|entry| entry.target != rule.target);
+        let further: Vec<Entry> = self
+            .rules
+            .iter()
+            .filter(uncovered)
+            .map(|rule| {
+                let upper = self.entries.iter().rev().find(|entry| rule.target.starts_with(&entry.target));
+                let cover = match upper.map(|entry| &entry.cover) {
+                    None | Some(Cover::AsItIs) => Cover::AsItIs,
+                    Some(Cover::ReadOnly) => Cover::ReadOnly,
+                    Some(_) => Cover::Again,
+                };
+                Entry { key: rule.key, target: rule.target.clone(), need: Need::Optional, cover }
+            })
+            .collect();
+        self.entries.extend(further);
+        self.entries.sort_by(|a, b| a.target.cmp(&b.target));
+    }
+
+    /// The rule for a place: that of the place, or of the nearest one above it.
+    fn rule_for(&self, target: &Path) -> Option<&Rule> {
+        self.rules.iter().rev().find(|rule| target.starts_with(&rule.target))
     }
 
     /// Where the source of a bind leads; none if it may be missing and is.
@@ -176,6 +240,7 @@ impl<'a> Mounts<'a> {
         self.entries
             .sort_by(|a, b| a.target.cmp(&b.target).then_with(|| a.cover.rank().cmp(&b.cover.rank())));
         self.entries.dedup_by(|second, first| second.target == first.target);
+        self.cover_places_with_rules();
         let shut: Vec<PathBuf> = self
             .entries
             .iter()
@@ -220,10 +285,18 @@ impl<'a> Mounts<'a> {
         let tree = |source: &Path, recursive| -> Result<Mount, SpawnFailure> {
             Ok(Mount::Tree { source: c_path(source)?, recursive })
         };
+        let rule = self.rule_for(&entry.target);
+        let ruled = match rule {
+            Some(Rule { allowed: false, .. }) => MountFlags::NO_EXEC,
+            _ => MountFlags::default(),
+        };
+        let is_all = entry.target == Path::new("/");
         let (mount, flags) = match &entry.cover {
-            Cover::ReadOnly if entry.target == Path::new("/") => {
-                return in_place(entry.key, &entry.target, MountFlags::READ_ONLY);
+            Cover::ReadOnly if is_all => {
+                return in_place(entry.key, &entry.target, MountFlags::READ_ONLY.and(ruled));
             }
+            Cover::AsItIs if is_all => return in_place(entry.key, &entry.target, ruled),
+            Cover::Again => (Mount::Again, MountFlags::default()),
             Cover::ReadOnly => (tree(&entry.target, true)?, MountFlags::READ_ONLY),
             Cover::AsItIs => (tree(&entry.target, true)?, MountFlags::default()),
             Cover::Tree { source, recursive, flags } => (tree(source, *recursive)?, *flags),
@@ -235,7 +308,9 @@ impl<'a> Mounts<'a> {
             Cover::Processes { options } => (new("proc", options)?, MountFlags::INERT),
             Cover::Queues => (new("mqueue", "")?, MountFlags::INERT),
         };
-        Ok(MountEntry { key: entry.key, target: c_path(&entry.target)?, mount, flags, optional: false })
+        let executable = rule.is_some_and(|rule| rule.allowed && rule.target == entry.target);
+        let (target, flags) = (c_path(&entry.target)?, flags.and(ruled));
+        Ok(MountEntry { key: entry.key, target, mount, flags, executable, optional: false })
     }
 
     /// An empty folder or file that nobody may do anything with.
@@ -300,6 +375,7 @@ fn places_in_memory(
             target,
             mount,
             flags: MountFlags::default(),
+            executable: false,
             optional: false,
         });
     }
@@ -307,7 +383,8 @@ fn places_in_memory(
 }
 
 fn in_place(key: &'static str, target: &Path, flags: MountFlags) -> Result<MountEntry, SpawnFailure> {
-    Ok(MountEntry { key, target: c_path(target)?, mount: Mount::InPlace, flags, optional: false })
+    let mount = Mount::InPlace;
+    Ok(MountEntry { key, target: c_path(target)?, mount, flags, executable: false, optional: false })
 }
 
 fn new(fstype: &str, options: &str) -> Result<Mount, SpawnFailure> {

@@ -72,6 +72,8 @@ fn execute(world: &mut World, spawn: &Spawn) -> Result<u32, SpawnFailure> {
     plan.envp = variables(&prepared.env)?;
     plan.pid_variables = prepared.pid_variables.clone();
     process::describe(&mut plan, world, &spawn.unit.name, service)?;
+    let root = service.root_of(Some(spawn.kind));
+    plan.root_directory = root.map(c_path).transpose()?;
     plan.stdio = prepared.streams.stdio(run.output.as_ref().map(AsFd::as_fd));
     plan.terminal = prepared.streams.terminal;
     plan.fds = prepared.fds.iter().map(AsFd::as_fd).collect::<Vec<BorrowedFd<'_>>>();
@@ -86,6 +88,8 @@ fn execute(world: &mut World, spawn: &Spawn) -> Result<u32, SpawnFailure> {
             private: run.private_tmp.as_ref(),
             credentials: run.credentials.as_deref(),
             runtime: &world.config.folders.runtime,
+            root,
+            manager: world.spawner.ids(),
         };
         sandbox::wall(&mut plan, service, &own)?;
         plan.secure_bits = Some(service.execution.secure_bits).filter(|bits| *bits != 0);
@@ -120,6 +124,9 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
     let user = identity::account(world, &unit.name, service, dynamic)?;
     // What the unit's folders belong to, whoever the command runs as.
     let owner = identity::identity(world, service, user.as_ref())?;
+    if let Some(run) = world.runs.get_mut(spawn.run) {
+        run.owner = owner.as_ref().map(|owner| [owner.uid, owner.gid]);
+    }
     let made = folders::make(world, service, owner.as_ref())?;
     keep_credentials(world, spawn, service, owner.as_ref())?;
     let mut listeners = sockets::of_command(world, spawn, service.life.non_blocking)
@@ -141,8 +148,9 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
     } else {
         command.argv.clone()
     };
-    let root = service.execution.root_directory.as_deref();
-    let path = find(&command, env.get("PATH").map_or(DEFAULT_PATH, String::as_str), root)?;
+    let root = service.root_of(Some(spawn.kind));
+    let search_path = service.execution.search_path().or_else(|| env.get("PATH").cloned());
+    let path = find(&command, search_path.as_deref().unwrap_or(DEFAULT_PATH), root)?;
     let (program, module) = match agent {
         // The interpreter is the image's matter; the module is what was signed.
         Some(agent) => (Executable::Path(path), Some(python::module(world, unit, agent)?)),

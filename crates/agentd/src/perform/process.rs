@@ -2,11 +2,12 @@
 
 use agentd_engine::SpawnFailure;
 use agentd_linux::rlimit::{self, Resource, Rlimit};
-use agentd_linux::spawn::{Keyring, Policy, Scheduling, SpawnPlan};
+use agentd_linux::spawn::{Keyring, MemoryPolicy, NumaMode, Policy, Scheduling, SpawnPlan};
 use agentd_unit::UnitName;
-use agentd_unit::sections::{CpuPolicy, Execution, IoClass, KeyringMode, LimitedResource, ServiceSection};
+use agentd_unit::sections::{
+    CpuPolicy, Execution, IoClass, KeyringMode, LimitedResource, NumaPolicy, Personality, ServiceSection,
+};
 
-use super::plan::c_path;
 use crate::config::Mode;
 use crate::world::World;
 
@@ -35,7 +36,10 @@ pub fn describe(
     plan.io_priority = io_priority(how);
     plan.ignore_sigpipe = how.ignore_sigpipe;
     plan.keyring = keyring(how, world.config.mode);
-    plan.root_directory = how.root_directory.as_deref().map(c_path).transpose()?;
+    plan.coredump_filter = how.coredump_filter;
+    plan.timer_slack = how.timer_slack;
+    plan.personality = how.personality.map(personality);
+    plan.memory_policy = memory_policy(how, unit);
     plan.rlimits = rlimits(&world.rlimits, how);
     if !world.spawner.may_raise() {
         lower(plan, unit);
@@ -76,6 +80,37 @@ fn keyring(how: &Execution, mode: Mode) -> Option<Keyring> {
         KeyringMode::Private => Some(Keyring::Empty),
         KeyringMode::Shared => Some(Keyring::Linked),
     }
+}
+
+/// PER_LINUX, PER_LINUX32: personality(2).
+const fn personality(personality: Personality) -> u32 {
+    match personality {
+        Personality::Native => 0,
+        Personality::Elder => 8,
+    }
+}
+
+/// Where a kernel that knows of memory nodes tells of them.
+const NODES: &str = "/sys/devices/system/node";
+
+/// A kernel without memory nodes has but one place for memory to come from, and says so.
+fn memory_policy(how: &Execution, unit: &UnitName) -> Option<MemoryPolicy> {
+    let mode = match how.numa_policy? {
+        NumaPolicy::Default => NumaMode::Default,
+        NumaPolicy::Preferred => NumaMode::Preferred,
+        NumaPolicy::Bind => NumaMode::Bind,
+        NumaPolicy::Interleave => NumaMode::Interleave,
+        NumaPolicy::Local => NumaMode::Local,
+    };
+    if !std::path::Path::new(NODES).exists() {
+        tracing::warn!(unit = %unit, "NUMAPolicy has no effect here: this kernel has no memory nodes");
+        return None;
+    }
+    let nodes = match mode {
+        NumaMode::Default | NumaMode::Local => Vec::new(),
+        NumaMode::Preferred | NumaMode::Bind | NumaMode::Interleave => how.numa_nodes.clone(),
+    };
+    Some(MemoryPolicy { mode, nodes })
 }
 
 fn scheduling(how: &Execution) -> Option<Scheduling> {

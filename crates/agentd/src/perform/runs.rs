@@ -86,6 +86,8 @@ pub struct Run {
     pub survivors: Vec<String>,
     /// Where its secrets are, once they are.
     pub credentials: Option<PathBuf>,
+    /// The user and the group that its commands run as, where it names them.
+    pub owner: Option<[u32; 2]>,
     /// The user that is its own under `DynamicUser`.
     pub dynamic_uid: Option<u32>,
     /// Its own `/tmp` and `/var/tmp`.

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use agentd_engine::SpawnFailure;
-use agentd_linux::spawn::{MountFlags, SpawnPlan};
-use agentd_unit::sections::{Sandbox, ServiceSection};
+use agentd_linux::spawn::{self, Identity, MountFlags, SpawnPlan, UserMap};
+use agentd_unit::sections::{PrivateUsers, Propagation, Sandbox, ServiceSection};
 
 use super::folders::Made;
 use super::mounts::{Cover, Mounts, Need, Place};
@@ -30,6 +30,10 @@ pub struct Own<'a> {
     pub credentials: Option<&'a Path>,
     /// Where the manager keeps what it mounts.
     pub runtime: &'a Path,
+    /// What becomes its `/`.
+    pub root: Option<&'a Path>,
+    /// The manager's user and group.
+    pub manager: [u32; 2],
 }
 
 /// Builds the walls into a plan.
@@ -46,7 +50,11 @@ pub fn wall(plan: &mut SpawnPlan<'_>, service: &ServiceSection, own: &Own<'_>) -
     plan.namespaces.network = sandbox.private_network;
     plan.namespaces.hostname = sandbox.protect_hostname;
     plan.namespaces.ipc = sandbox.private_ipc;
-    let root = service.execution.root_directory.as_deref();
+    plan.namespaces.pids = sandbox.private_pids;
+    plan.namespaces.users = users(sandbox.private_users, own.manager, plan.identity.as_ref());
+    plan.namespaces.own_mounts = sandbox.private_mounts;
+    plan.namespaces.propagation = sandbox.propagation.map(propagation);
+    let root = own.root;
     let mut mounts = Mounts::new(Place { root, runtime: own.runtime });
     view::protect(&mut mounts, sandbox, own.made)?;
     view::replace(&mut mounts, sandbox, own.private)?;
@@ -58,6 +66,29 @@ pub fn wall(plan: &mut SpawnPlan<'_>, service: &ServiceSection, own: &Own<'_>) -
     let filters = filters::filters(sandbox);
     plan.filters = filters.ok_or_else(|| resources("SystemCallFilter: the filter is too long".into()))?;
     Ok(())
+}
+
+/// How many ids `PrivateUsers=identity` has.
+const IDENTITY: u32 = 65536;
+
+/// The maps of its users: who is not in them is seen as nobody.
+fn users(wanted: PrivateUsers, manager: [u32; 2], who: Option<&Identity>) -> Option<UserMap> {
+    let of = |manager: u32, own: Option<u32>| match (wanted, own) {
+        (PrivateUsers::Identity, _) => format!("0 0 {IDENTITY}\n"),
+        (_, Some(own)) if own != manager => format!("{manager} {manager} 1\n{own} {own} 1\n"),
+        _ => format!("{manager} {manager} 1\n"),
+    };
+    let [uid, gid] = manager;
+    (wanted != PrivateUsers::No)
+        .then(|| UserMap { uids: of(uid, who.map(|who| who.uid)), gids: of(gid, who.map(|who| who.gid)) })
+}
+
+const fn propagation(propagation: Propagation) -> spawn::Propagation {
+    match propagation {
+        Propagation::Shared => spawn::Propagation::Shared,
+        Propagation::Slave => spawn::Propagation::Slave,
+        Propagation::Private => spawn::Propagation::Private,
+    }
 }
 
 /// What the keys take besides what they hide.

@@ -69,6 +69,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
             journal_stream: output.journal_stream,
             output: output.fd,
             private_tmp,
+            owner: None,
             dynamic_uid,
             credentials: None,
         },

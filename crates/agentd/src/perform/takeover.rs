@@ -14,7 +14,7 @@ use agentd_unit::{Signal, Unit};
 
 use super::plan::chain;
 use super::runs::{Process, Processes, Run};
-use super::{credentials, kill, start, temporary};
+use super::{credentials, identity, kill, start, temporary};
 use crate::takeover::record::Record;
 use crate::world::World;
 
@@ -63,6 +63,7 @@ fn entry(world: &mut World, unit: &Arc<Unit>, id: InvocationId, record: Record, 
         }),
     };
     let service = unit.as_service().map(|body| &body.service);
+    let dynamic_uid = main.filter(|_| service.is_some_and(|s| s.execution.dynamic_user)).and_then(owner);
     let secrets = credentials::folder(&world.config.folders.runtime, &unit.name);
     Run {
         unit: Arc::clone(unit),
@@ -82,7 +83,12 @@ fn entry(world: &mut World, unit: &Arc<Unit>, id: InvocationId, record: Record, 
         output: output.fd,
         complaints: 0,
         survivors: Vec::new(),
-        dynamic_uid: main.filter(|_| service.is_some_and(|s| s.execution.dynamic_user)).and_then(owner),
+        owner: service.and_then(|service| {
+            let user = identity::account(world, &unit.name, service, dynamic_uid).ok()?;
+            let owner = identity::identity(world, service, user.as_ref()).ok()??;
+            Some([owner.uid, owner.gid])
+        }),
+        dynamic_uid,
         credentials: secrets.is_dir().then_some(secrets),
         private_tmp: service.filter(|service| service.sandbox.private_tmp).and_then(|_| temporary::find(id)),
     }

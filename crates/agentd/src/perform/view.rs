@@ -44,6 +44,13 @@ pub fn protect(mounts: &mut Mounts<'_>, sandbox: &Sandbox, made: &[Made]) -> Res
     system(mounts, sandbox, made)?;
     home(mounts, sandbox)?;
     kernel(mounts, sandbox)?;
+    for (key, paths, allowed) in
+        [("NoExecPaths", &sandbox.no_exec, false), ("ExecPaths", &sandbox.exec, true)]
+    {
+        for path in paths {
+            mounts.rule(key, &path.path, need(path.optional), allowed)?;
+        }
+    }
     for (key, paths, cover) in [
         ("ReadOnlyPaths", &sandbox.read_only, Cover::ReadOnly),
         ("ReadWritePaths", &sandbox.read_write, Cover::AsItIs),
@@ -165,10 +172,13 @@ fn proc(mounts: &mut Mounts<'_>, sandbox: &Sandbox) -> Result<(), SpawnFailure> 
     };
     let subset = sandbox.proc_of_processes.then_some("subset=pid");
     let options: Vec<&str> = hide.into_iter().chain(subset).collect();
-    if options.is_empty() {
-        return Ok(());
-    }
-    let key = if hide.is_some() { "ProtectProc" } else { "ProcSubset" };
+    // One that is mounted by a process shows the processes of its namespace.
+    let key = match (hide, subset) {
+        (Some(_), _) => "ProtectProc",
+        (None, Some(_)) => "ProcSubset",
+        (None, None) if sandbox.private_pids => "PrivatePIDs",
+        (None, None) => return Ok(()),
+    };
     mounts.add(key, Path::new("/proc"), Need::Required, Cover::Processes { options: options.join(",") })
 }
 

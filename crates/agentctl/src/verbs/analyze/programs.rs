@@ -1,11 +1,12 @@
 //! Whether the programs of a unit are there, looked for as the manager looks for them.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use agentd_unit::ServiceSection;
+use agentd_unit::{ExecKind, ServiceSection};
 
 /// Where bare names are looked for if the unit says nothing of it, as the manager's processes have it.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -14,8 +15,8 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 ///
 /// # Errors
 /// Why it cannot be executed, to stand behind its name.
-pub(super) fn find(program: &str, service: &ServiceSection) -> Result<(), String> {
-    let root = service.execution.root_directory.as_deref();
+pub(super) fn find(kind: ExecKind, program: &str, service: &ServiceSection) -> Result<(), String> {
+    let root = service.root_of(Some(kind));
     let place = |path: &Path| match root {
         Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
         None => path.to_owned(),
@@ -32,15 +33,18 @@ pub(super) fn find(program: &str, service: &ServiceSection) -> Result<(), String
     if candidates.any(is_there) { Ok(()) } else { Err(format!("is not executable: it is not in {path}")) }
 }
 
-/// `PATH` as the unit's processes have it; `None`: only the manager knows.
-fn search_path(service: &ServiceSection) -> Option<&str> {
+/// `ExecSearchPath`, else `PATH` as the unit's processes have it; `None`: only the manager knows.
+fn search_path(service: &ServiceSection) -> Option<Cow<'_, str>> {
+    if let Some(path) = service.execution.search_path() {
+        return Some(path.into());
+    }
     let said = service.environment.iter().rev().find(|(name, _)| name == "PATH");
     let from_elsewhere = !service.execution.environment_files.is_empty()
         || service.execution.pass_environment.iter().any(|name| name == "PATH");
     match said {
         _ if from_elsewhere => None,
-        Some((_, path)) => Some(path),
-        None => Some(DEFAULT_PATH),
+        Some((_, path)) => Some(Cow::Borrowed(path)),
+        None => Some(Cow::Borrowed(DEFAULT_PATH)),
     }
 }
 

@@ -165,7 +165,7 @@ impl Check {
         let Some(body) = unit.as_service() else { return };
         for kind in ExecKind::ALL {
             for command in body.service.commands(kind) {
-                if let Err(why) = programs::find(&command.program, &body.service) {
+                if let Err(why) = programs::find(kind, &command.program, &body.service) {
                     self.whole(&unit.name, format!("Command {} {why}", command.program));
                 }
             }

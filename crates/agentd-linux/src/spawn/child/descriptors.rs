@@ -14,6 +14,9 @@ impl Walk<'_> {
         if let Some(fd) = self.report_fd.filter(|fd| *fd < count) {
             self.report_fd = Some(raw::duplicate_above(fd, count).at(Step::Fds)? as RawFd);
         }
+        if let Some(ask) = self.ask.as_mut().filter(|ask| ask.reader < count) {
+            ask.reader = raw::duplicate_above(ask.reader, count).at(Step::Fds)? as RawFd;
+        }
         if let Target::Fd(fd) = self.target
             && fd < count
         {

@@ -2,7 +2,7 @@
 
 use super::super::raw::{self, CapabilitySets, Errno};
 use super::super::step::Step;
-use super::{At, Failure, Walk};
+use super::{At, Failure, Report, Walk};
 
 impl Walk<'_> {
     pub(super) fn drop_bounding_set(&self) -> Result<(), Errno> {
@@ -12,6 +12,30 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Users of its own, if it is born within them, or makes them now; and their maps, by the parent's hand.
+    pub(super) fn own_users(&mut self, born_within: bool) -> Result<(), Failure> {
+        let Some(ask) = self.ask.filter(|ask| ask.born_within == born_within) else { return Ok(()) };
+        if !born_within {
+            // The last moment: within, nobody may set groups that are not mapped.
+            if let Some(who) = &self.who {
+                raw::set_groups(who.groups).at(Step::Group)?;
+            }
+            raw::unshare(libc::CLONE_NEWUSER).at(Step::PrivateUsers)?;
+        }
+        let question = Report { step: Report::ASKS_FOR_MAPS, ..Report::default() };
+        let Some(fd) = self.report_fd else { return Err(Failure::of(Step::PrivateUsers, libc::EPIPE)) };
+        raw::write(fd, &question.bytes()).at(Step::PrivateUsers)?;
+        let mut answer = [0; 4];
+        match raw::read(ask.reader, &mut answer).at(Step::PrivateUsers)? {
+            4 => {}
+            _ => return Err(Failure::of(Step::PrivateUsers, libc::EPIPE)),
+        }
+        match Errno::from_ne_bytes(answer) {
+            0 => Ok(()),
+            errno => Err(Failure::of(Step::PrivateUsers, errno)),
+        }
     }
 
     pub(super) fn become_user(&self) -> Result<(), Failure> {
@@ -27,7 +51,9 @@ impl Walk<'_> {
             // The permitted set survives the change of user, to become the ambient one; the exec clears the flag.
             raw::prctl(libc::PR_SET_KEEPCAPS, 1, 0).at(Step::Capabilities)?;
         }
-        raw::set_groups(who.groups).at(Step::Group)?;
+        if self.ask.is_none_or(|ask| ask.born_within) {
+            raw::set_groups(who.groups).at(Step::Group)?;
+        }
         raw::set_gid(who.gid).at(Step::Group)?;
         raw::set_uid(who.uid).at(Step::User)?;
         Ok(())

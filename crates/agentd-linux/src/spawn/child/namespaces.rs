@@ -1,9 +1,9 @@
 //! Entering namespaces of its own, and making the mounts in them.
 
-use core::ffi::c_int;
+use core::ffi::{CStr, c_int};
 use std::os::fd::RawFd;
 
-use super::super::mounts::{Mount, MountEntry};
+use super::super::mounts::{Mount, MountEntry, Propagation};
 use super::super::raw;
 use super::super::step::Step;
 use super::{At, Failure, Walk};
@@ -21,7 +21,9 @@ impl Walk<'_> {
         if self.namespaces.ipc {
             raw::unshare(libc::CLONE_NEWIPC).at(Step::Namespace)?;
         }
-        if !self.namespaces.mounts.is_empty() {
+        let how = self.namespaces.propagation;
+        let outside = matches!(how, Some(Propagation::Slave | Propagation::Private));
+        if !self.namespaces.mounts.is_empty() || self.namespaces.own_mounts || outside {
             raw::unshare(libc::CLONE_NEWNS).at(Step::Namespace)?;
             // What the machine mounts later is seen; what is mounted here is not seen there.
             // SAFETY: all strings are literals or null.
@@ -30,6 +32,13 @@ impl Walk<'_> {
             self.copy_trees()?;
             self.attach_all()?;
         }
+        let flag = match how {
+            Some(Propagation::Shared) => libc::MS_SHARED,
+            Some(Propagation::Private) => libc::MS_PRIVATE,
+            Some(Propagation::Slave) | None => return Ok(()),
+        };
+        // SAFETY: all strings are literals or null.
+        unsafe { raw::mount(c"none", c"/", None, libc::MS_REC | flag, None) }.at(Step::Namespace)?;
         Ok(())
     }
 
@@ -59,22 +68,17 @@ impl Walk<'_> {
 const ABSENT: RawFd = -1;
 
 fn attach(entry: &MountEntry, tree: RawFd) -> Result<(), raw::Errno> {
-    let (target, flags) = (entry.target.as_c_str(), entry.flags.0);
-    let empty: c_int = libc::AT_EMPTY_PATH;
+    let target = entry.target.as_c_str();
+    let flags = [entry.flags.0, if entry.executable { libc::MOUNT_ATTR_NOEXEC } else { 0 }];
     match &entry.mount {
         Mount::Tree { .. } if tree == ABSENT => {}
-        Mount::Tree { .. } => {
-            if flags != 0 {
-                raw::mount_setattr(tree, c"", empty | libc::AT_RECURSIVE, flags)?;
-            }
-            raw::move_mount(tree, target)?;
-            raw::close(tree)?;
-        }
+        Mount::Tree { .. } => attach_tree(tree, target, flags)?,
+        Mount::Again => attach_tree(raw::open_tree(target, true)? as RawFd, target, flags)?,
         Mount::New { fstype, options } => {
             let inert = libc::MS_NOSUID | libc::MS_NODEV;
             // SAFETY: the strings are of the plan, which outlives the walk.
             unsafe { raw::mount(fstype, target, Some(fstype), inert, Some(options)) }?;
-            if flags != 0 {
+            if flags != NO_FLAGS {
                 raw::mount_setattr(libc::AT_FDCWD, target, 0, flags)?;
             }
         }
@@ -84,6 +88,19 @@ fn attach(entry: &MountEntry, tree: RawFd) -> Result<(), raw::Errno> {
         Mount::Folder => ignore_existing(raw::make_folder(target))?,
         Mount::File => ignore_existing(raw::make_file(target))?,
     }
+    Ok(())
+}
+
+/// Those that are set, and those that are taken away.
+const NO_FLAGS: [u64; 2] = [0; 2];
+
+fn attach_tree(tree: RawFd, target: &CStr, flags: [u64; 2]) -> Result<(), raw::Errno> {
+    let empty: c_int = libc::AT_EMPTY_PATH;
+    if flags != NO_FLAGS {
+        raw::mount_setattr(tree, c"", empty | libc::AT_RECURSIVE, flags)?;
+    }
+    raw::move_mount(tree, target)?;
+    raw::close(tree)?;
     Ok(())
 }
 

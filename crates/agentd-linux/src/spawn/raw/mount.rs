@@ -46,9 +46,9 @@ pub(in super::super) fn move_mount(tree: c_int, target: &CStr) -> Raw {
     unsafe { syscall(libc::SYS_move_mount, args) }
 }
 
-/// mount_setattr(2), Linux 5.12: sets flags and takes none away.
-pub(in super::super) fn mount_setattr(folder: c_int, path: &CStr, at: c_int, flags: u64) -> Raw {
-    let attr = libc::mount_attr { attr_set: flags, attr_clr: 0, propagation: 0, userns_fd: 0 };
+/// mount_setattr(2), Linux 5.12: sets flags and takes others away.
+pub(in super::super) fn mount_setattr(folder: c_int, path: &CStr, at: c_int, [set, clear]: [u64; 2]) -> Raw {
+    let attr = libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
     let size = size_of::<libc::mount_attr>();
     let args = [int(folder), path.as_ptr() as usize, int(at), &raw const attr as usize, size, 0];
     // SAFETY: the call reads the string, which ends in NUL by its type, and as many bytes of the live local.

@@ -4,6 +4,7 @@ mod calls;
 mod credentials;
 mod environment;
 mod folders;
+mod kernel;
 mod limits;
 mod process;
 mod resources;
@@ -21,6 +22,7 @@ const COUNT: usize = process::SETTINGS.len()
     + environment::SETTINGS.len()
     + streams::SETTINGS.len()
     + folders::SETTINGS.len()
+    + kernel::SETTINGS.len()
     + sandbox::SETTINGS.len()
     + calls::SETTINGS.len()
     + credentials::SETTINGS.len()
@@ -29,6 +31,7 @@ const COUNT: usize = process::SETTINGS.len()
 /// The keys.
 pub(super) const SETTINGS: [Setting; COUNT] = joined(&[
     process::SETTINGS,
+    kernel::SETTINGS,
     limits::SETTINGS,
     environment::SETTINGS,
     streams::SETTINGS,

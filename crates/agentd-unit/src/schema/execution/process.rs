@@ -111,7 +111,7 @@ pub(super) const SETTINGS: &[Setting] = &[
 ];
 
 /// Sets a choice that may be unset; whether there is such a word.
-fn put_some<T: Words>(field: &mut Option<T>, word: &str) -> bool {
+pub(super) fn put_some<T: Words>(field: &mut Option<T>, word: &str) -> bool {
     let value = T::from_word(word);
     *field = value.or(*field);
     value.is_some()

@@ -3,8 +3,12 @@
 use super::super::slot::{names, put};
 use super::super::{Setting, Slot};
 use super::list;
-use crate::sections::{Bind, ProtectHome, ProtectProc, ProtectSystem, SandboxPath, TemporaryFileSystem};
+use crate::sections::{
+    Bind, PrivateUsers, Propagation, ProtectHome, ProtectProc, ProtectSystem, SandboxPath,
+    TemporaryFileSystem,
+};
 use crate::values::{Refused, path};
+use crate::words::Words;
 
 /// The keys.
 pub(super) const SETTINGS: &[Setting] = &[
@@ -27,6 +31,38 @@ pub(super) const SETTINGS: &[Setting] = &[
         "PrivateNetwork",
         Slot::Bool(|d| &mut d.service.sandbox.private_network),
         "A network of its own, with a loopback device alone; default no.",
+    ),
+    Setting::new(
+        "PrivateUsers",
+        Slot::Choice(names::<PrivateUsers>, |d, word| put(&mut d.service.sandbox.private_users, word)),
+        "It sees the manager's user and its own alone (yes, self), or the first 65536 (identity), and its privileges \
+         hold nowhere outside; default no.",
+    ),
+    Setting::new(
+        "PrivatePIDs",
+        Slot::Bool(|d| &mut d.service.sandbox.private_pids),
+        "It is PID 1 of processes of its own, and sees no others; default no.",
+    ),
+    Setting::new(
+        "PrivateMounts",
+        Slot::Bool(|d| &mut d.service.sandbox.private_mounts),
+        "What it mounts is mounted for itself alone; default no.",
+    ),
+    Setting::new(
+        "MountFlags",
+        Slot::Choice(names::<Propagation>, |d, word| {
+            let found = Propagation::from_word(word);
+            d.service.sandbox.propagation = found.or(d.service.sandbox.propagation);
+            found.is_some()
+        }),
+        "How mounts travel: it sees the machine's (slave), hands them on to namespaces within (shared), or sees none \
+         (private); default slave where it has mounts of its own.",
+    ),
+    Setting::new(
+        "RemoveIPC",
+        Slot::Bool(|d| &mut d.service.sandbox.remove_ipc),
+        "What its user and group, other than root, left of System V and POSIX IPC goes when the last of their units stops; \
+         default no.",
     ),
     Setting::new(
         "ProtectSystem",
@@ -97,6 +133,20 @@ pub(super) const SETTINGS: &[Setting] = &[
             list(&mut d.service.sandbox.read_only, v, cx, "a list of paths", sandbox_path)
         }),
         "Read-only, with all that is mounted below; with - in front one may be missing.",
+    ),
+    Setting::new(
+        "NoExecPaths",
+        Slot::Own(PATHS, |v, d, cx| {
+            list(&mut d.service.sandbox.no_exec, v, cx, "a list of paths", sandbox_path)
+        }),
+        "No program can be run from there, nor from what is mounted below; with - in front one may be missing.",
+    ),
+    Setting::new(
+        "ExecPaths",
+        Slot::Own(PATHS, |v, d, cx| {
+            list(&mut d.service.sandbox.exec, v, cx, "a list of paths", sandbox_path)
+        }),
+        "Exceptions from NoExecPaths; with - in front one may be missing.",
     ),
     Setting::new(
         "InaccessiblePaths",

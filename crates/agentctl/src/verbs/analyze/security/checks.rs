@@ -1,6 +1,8 @@
 //! The checks: which keys, how much each weighs, and what it means. Names, weights and ranges are those of
 //! `systemd-analyze security` of systemd 252, against which the tests hold them.
 
+use agentd_unit::sections::PrivateUsers;
+
 use super::facts::Judge;
 
 /// One check.
@@ -204,17 +206,14 @@ pub(super) const CHECKS: &[Check] = &[
     check(
         ("PrivateUsers", "PrivateUsers="),
         (1000, 1),
-        Judge::Rule(|_| Some(1)),
-        ["It sees no other users", "It sees the users of the machine; agentd does not map them"],
+        Judge::Rule(|f| Some(u64::from(f.sandbox().private_users == PrivateUsers::No))),
+        ["It sees no other users", "It sees the users of the machine"],
     ),
     check(
         ("RemoveIPC", "RemoveIPC="),
         (100, 1),
-        Judge::Rule(|f| (!f.root).then(|| u64::from(!f.sandbox().private_ipc))),
-        [
-            "Nothing of its IPC stays behind",
-            "Its shared memory and queues stay behind; PrivateIPC keeps them with it",
-        ],
+        Judge::Rule(|f| (!f.root).then(|| u64::from(!f.sandbox().remove_ipc))),
+        ["Nothing of its IPC stays behind", "Its shared memory and queues may stay behind"],
     ),
     check(
         ("DeviceAllow", "DeviceAllow="),

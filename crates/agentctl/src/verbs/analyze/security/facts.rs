@@ -70,7 +70,8 @@ impl<'a> Facts<'a> {
     /// Whether what it mounts stays with it.
     pub(super) fn has_own_mounts(&self) -> bool {
         let s = self.sandbox();
-        s.private_devices
+        s.private_mounts
+            || s.private_devices
             || s.private_tmp
             || s.protect_control_groups
             || s.protect_kernel_tunables
