@@ -164,6 +164,21 @@ pub enum Effect {
         /// The socket unit.
         unit: Arc<Unit>,
     },
+    /// Go on with the sockets that another manager of this boot made for a unit; those that are not there any more are
+    /// made. Closed by [`Event::Listened`](crate::Event::Listened).
+    Relisten {
+        /// The name of the effect.
+        id: EffectId,
+        /// The socket unit.
+        unit: Arc<Unit>,
+    },
+    /// Go on with the connection that another manager of this boot took for an instance.
+    Reconnect {
+        /// The name of the connection from now on.
+        connection: EffectId,
+        /// The instance.
+        unit: UnitName,
+    },
     /// Close the sockets of a unit, and take its files away where it says so. Nothing more is told of it.
     Unlisten {
         /// The socket unit.

@@ -91,7 +91,8 @@ pub enum Event {
         /// What holds.
         checked: Checked,
     },
-    /// Closes [`Effect::Listen`](crate::Effect::Listen) and [`Effect::Watch`](crate::Effect::Watch).
+    /// Closes [`Effect::Listen`](crate::Effect::Listen), [`Effect::Relisten`](crate::Effect::Relisten) and
+    /// [`Effect::Watch`](crate::Effect::Watch).
     Listened {
         /// The effect that this answers.
         id: EffectId,

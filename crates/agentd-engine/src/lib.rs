@@ -44,6 +44,7 @@ mod shutdown;
 mod socket;
 mod start;
 pub mod state;
+mod takeover;
 mod timer;
 mod timers;
 mod transaction;

@@ -49,6 +49,10 @@ pub struct Memo {
     pub inactive_exit: Option<Realtime>,
     /// When it last became active.
     pub active_enter: Option<Realtime>,
+    /// The timer, socket or path unit that its run was started for.
+    pub trigger: Option<UnitName>,
+    /// The socket whose connection it was made for, and where that comes from.
+    pub connection: Option<(UnitName, Option<String>)>,
 }
 
 /// Where a unit stood.
@@ -100,6 +104,28 @@ pub enum Life {
         /// What it started still runs.
         running: bool,
     },
+    /// A socket that listens.
+    Socket {
+        /// Its service has the sockets.
+        running: bool,
+        /// It is not to be armed before this.
+        again: Option<Monotonic>,
+        /// How many connections it has taken.
+        accepted: u64,
+        /// How many it has refused.
+        refused: u64,
+        /// When it was woken lately, for `PollLimitBurst`.
+        polls: Vec<Monotonic>,
+        /// When it started its service lately, for `TriggerLimitBurst`.
+        triggers: Vec<Monotonic>,
+    },
+    /// A path unit that waits, or whose unit runs.
+    Path {
+        /// Its unit runs.
+        running: bool,
+        /// When it started its unit lately, for `TriggerLimitBurst`.
+        triggers: Vec<Monotonic>,
+    },
     /// A unit without a state of its own that is active: a target, a slice.
     Active,
     /// A service that is down, and whose restarts still count.
@@ -107,7 +133,7 @@ pub enum Life {
 }
 
 /// What is to be done about what is kept of a unit.
-enum Keeping {
+pub(crate) enum Keeping {
     /// It stays as it is.
     Unchanged,
     /// There is nothing to keep any more.
@@ -131,18 +157,19 @@ impl Manager {
         touched.dedup();
         for unit in touched.drain(..) {
             let Some(entry) = self.entry_mut(unit) else { continue };
-            match keeping(entry) {
+            let memo = match keeping(entry) {
                 Keeping::This(life) => {
-                    entry.is_kept = true;
-                    let memo = Some(Box::new(memo(entry, life)));
-                    out.push(Effect::Keep { unit: entry.unit.name.clone(), memo });
+                    let connection = entry.connection;
+                    let mut memo = memo(entry, life);
+                    memo.connection = connection.and_then(|(socket, id)| self.origin_of(socket, id));
+                    Some(Box::new(memo))
                 }
-                Keeping::Nothing if entry.is_kept => {
-                    entry.is_kept = false;
-                    out.push(Effect::Keep { unit: entry.unit.name.clone(), memo: None });
-                }
-                Keeping::Nothing | Keeping::Unchanged => {}
-            }
+                Keeping::Nothing if entry.is_kept => None,
+                Keeping::Nothing | Keeping::Unchanged => continue,
+            };
+            let Some(entry) = self.entry_mut(unit) else { continue };
+            entry.is_kept = memo.is_some();
+            out.push(Effect::Keep { unit: entry.unit.name.clone(), memo });
         }
         self.touched = touched; // Its memory is used again.
     }
@@ -169,7 +196,9 @@ impl Manager {
                     | ServiceState::Exited
                     | ServiceState::AutoRestart { due: false, .. }
             ),
-            Core::Timer(_) | Core::Plain(_) | Core::Socket(_) | Core::Path(_) => true,
+            Core::Socket(socket) => socket.is_settled(),
+            Core::Path(path) => path.is_settled(),
+            Core::Timer(_) | Core::Plain(_) => true,
         };
         self.ids()
             .filter_map(|id| self.entry(id))
@@ -183,16 +212,21 @@ impl Manager {
         if let Some(born) = born {
             self.born.boottime = born;
         }
+        let mut triggers = Vec::new();
         for memo in memos {
             let Some(id) = self.id(&memo.unit) else { continue };
             let fits = |entry: &Entry| entry.unit.load == LoadState::Loaded && entry.is_at_rest();
             if self.entry(id).is_some_and(fits) && self.go_on(id, memo, out) {
                 self.touch(id);
                 self.set_alarm(id);
+                if matches!(memo.life, Life::Socket { .. } | Life::Path { .. }) {
+                    triggers.push(id);
+                }
                 let text = format!("{}: Taken over from the manager before.", memo.unit);
                 out.log(Level::Debug, &memo.unit, memo.last_run, None, text);
             }
         }
+        self.resume_triggers(&triggers, out);
         self.plan_timers(out);
         for unit in self.ids().collect::<Vec<_>>() {
             self.schedule_uphold(unit, out);
@@ -213,21 +247,14 @@ impl Manager {
                 service.state = ServiceState::AutoRestart { at: *at, due: false };
                 true
             }
-            (Core::Service(service), Life::Failed { result }) => {
-                service.facts.result = *result;
-                service.state = ServiceState::Failed;
-                true
-            }
             (Core::Timer(timer), Life::Timer { .. }) => match &definition.body {
                 Body::Timer(section) => timer.go_on(section, &memo.life),
                 _ => false,
             },
-            (Core::Timer(timer), Life::Failed { result }) => {
-                timer.stop(*result);
-                true
-            }
-            (Core::Plain(plain), Life::Failed { result }) => {
-                *plain = PlainState::Failed(*result);
+            (Core::Socket(socket), Life::Socket { .. }) => socket.go_on(definition, &memo.life),
+            (Core::Path(path), Life::Path { .. }) => path.go_on(definition, &memo.life),
+            (_, Life::Failed { result }) => {
+                entry.fail(*result);
                 true
             }
             (Core::Service(_), Life::Down) => true,
@@ -250,6 +277,9 @@ impl Manager {
         entry.times.rested = memo.rested;
         entry.times.inactive_exit = memo.inactive_exit;
         entry.times.active_enter = memo.active_enter;
+        if let Some((socket, source)) = &memo.connection {
+            self.reconnect(id, socket, source.clone(), out);
+        }
         true
     }
 }
@@ -261,7 +291,7 @@ impl ServiceCore {
         else {
             return;
         };
-        let mut run = Run::new(id, Arc::clone(&unit), None, None);
+        let mut run = Run::new(id, Arc::clone(&unit), memo.trigger.clone(), None);
         let effect = out.ids.effect();
         run.spawned = true;
         run.taken_over = true;
@@ -296,8 +326,8 @@ fn keeping(entry: &Entry) -> Keeping {
     match &entry.core {
         Core::Service(service) => service_life(service),
         Core::Timer(timer) => timer.life().map_or(Keeping::Nothing, Keeping::This),
-        // What they hold is the manager's own, and goes with it.
-        Core::Socket(_) | Core::Path(_) => Keeping::Nothing,
+        Core::Socket(socket) => socket.life(),
+        Core::Path(path) => path.life(),
         Core::Plain(PlainState::Active) => Keeping::This(Life::Active),
         Core::Plain(PlainState::Failed(result)) => Keeping::This(Life::Failed { result: *result }),
         Core::Plain(PlainState::Dead) => Keeping::Nothing,
@@ -354,5 +384,7 @@ fn memo(entry: &mut Entry, life: Life) -> Memo {
         rested: entry.times.rested,
         inactive_exit: entry.times.inactive_exit,
         active_enter: entry.times.active_enter,
+        trigger: entry.service().and_then(|service| service.facts.run.as_ref()?.trigger.clone()),
+        connection: None,
     }
 }

@@ -64,9 +64,9 @@ pub(crate) struct PathFacts {
     /// Why nothing can be waited for.
     pub(crate) failure: Option<String>,
     /// The definition that it waits by.
-    unit: Option<Arc<Unit>>,
-    asked: Option<EffectId>,
-    triggers: Rate,
+    pub(crate) unit: Option<Arc<Unit>>,
+    pub(crate) asked: Option<EffectId>,
+    pub(crate) triggers: Rate,
 }
 
 /// One path unit.
@@ -195,7 +195,7 @@ fn traffic(path: Option<String>, facts: &mut PathFacts, out: &mut Out<'_>) -> Pa
 }
 
 impl PathFacts {
-    fn watch(&mut self, first: bool, out: &mut Out<'_>) -> PathState {
+    pub(crate) fn watch(&mut self, first: bool, out: &mut Out<'_>) -> PathState {
         let id = out.ids.effect();
         if let Some(unit) = &self.unit {
             out.push(Effect::Watch { id, unit: Arc::clone(unit), first });

@@ -104,11 +104,13 @@ pub(crate) struct SocketFacts {
     /// Why it could not be made.
     pub(crate) failure: Option<String>,
     /// The definition that it listens by.
-    unit: Option<Arc<Unit>>,
+    pub(crate) unit: Option<Arc<Unit>>,
     /// The connection that is being taken.
-    taking: Option<EffectId>,
-    polls: Rate,
-    triggers: Rate,
+    pub(crate) taking: Option<EffectId>,
+    /// The sockets of another manager are being taken up.
+    pub(crate) resuming: Option<EffectId>,
+    pub(crate) polls: Rate,
+    pub(crate) triggers: Rate,
     armed_at: Monotonic,
     /// It was said that too much comes in.
     flooded: bool,
@@ -181,7 +183,8 @@ fn at_rest(
             out.push(Effect::Listen { id, unit: Arc::clone(&unit) });
             // What a failed connection still holds is counted on; all else begins anew.
             facts.unit = Some(unit);
-            (facts.result, facts.failure, facts.taking) = (ServiceResult::Success, None, None);
+            (facts.result, facts.failure) = (ServiceResult::Success, None);
+            (facts.taking, facts.resuming) = (None, None);
             (facts.polls, facts.triggers, facts.flooded) = (Rate::default(), Rate::default(), false);
             let until = facts.section().and_then(|section| section.timeout);
             SocketState::StartChown { id, until: until.map(|span| out.now.monotonic + span) }
@@ -208,12 +211,7 @@ fn start_chown(
         SocketEvent::Listened { id: answered, result, target } if answered == id => match result {
             Ok(()) if target.idle || facts.accepts() => facts.listen(out),
             Ok(()) => SocketState::Running,
-            Err(why) => {
-                let text = format!("Failed to listen: {why}");
-                facts.say(Level::Error, text, out);
-                facts.failure = Some(why);
-                facts.end(ServiceResult::Resources, out)
-            }
+            Err(why) => facts.cannot_listen(why, out),
         },
         SocketEvent::Stop => facts.end(ServiceResult::Success, out),
         SocketEvent::Tick if until.is_some_and(|until| out.now.monotonic >= until) => {
@@ -250,9 +248,8 @@ fn listening(
         }
         SocketEvent::Stop => facts.end(ServiceResult::Success, out),
         SocketEvent::NotStarted => facts.pause(TRY_AGAIN, out),
-        SocketEvent::Start(_) | SocketEvent::Listened { .. } | SocketEvent::Target(_) | SocketEvent::Tick => {
-            state
-        }
+        SocketEvent::Listened { id, result, .. } => resumed(state, id, result, facts, out),
+        SocketEvent::Start(_) | SocketEvent::Target(_) | SocketEvent::Tick => state,
     }
 }
 
@@ -266,11 +263,28 @@ fn running(event: SocketEvent, facts: &mut SocketFacts, out: &mut Out<'_>) -> So
         SocketEvent::NotStarted => facts.pause(TRY_AGAIN, out),
         SocketEvent::Stop => facts.end(ServiceResult::Success, out),
         SocketEvent::Accepted { id, result } => late(SocketState::Running, id, &result, facts, out),
-        SocketEvent::Start(_)
-        | SocketEvent::Listened { .. }
-        | SocketEvent::Traffic(_)
-        | SocketEvent::Target(_)
-        | SocketEvent::Tick => SocketState::Running,
+        SocketEvent::Listened { id, result, .. } => resumed(SocketState::Running, id, result, facts, out),
+        SocketEvent::Start(_) | SocketEvent::Traffic(_) | SocketEvent::Target(_) | SocketEvent::Tick => {
+            SocketState::Running
+        }
+    }
+}
+
+/// The sockets of another manager were taken up, or are lost.
+fn resumed(
+    state: SocketState,
+    id: EffectId,
+    result: Result<(), String>,
+    facts: &mut SocketFacts,
+    out: &mut Out<'_>,
+) -> SocketState {
+    if facts.resuming != Some(id) {
+        return state;
+    }
+    facts.resuming = None;
+    match result {
+        Ok(()) => state,
+        Err(why) => facts.cannot_listen(why, out),
     }
 }
 
@@ -384,7 +398,7 @@ impl SocketFacts {
         self.arm(out)
     }
 
-    fn arm(&mut self, out: &mut Out<'_>) -> SocketState {
+    pub(crate) fn arm(&mut self, out: &mut Out<'_>) -> SocketState {
         self.armed_at = out.now.monotonic;
         if let Some(unit) = &self.unit {
             out.push(Effect::Arm { unit: unit.name.clone() });
@@ -401,6 +415,12 @@ impl SocketFacts {
     /// Listens, and is armed later.
     fn pause(&self, span: Duration, out: &Out<'_>) -> SocketState {
         SocketState::Listening { again: Some(out.now.monotonic + span.max(Duration::from_millis(100))) }
+    }
+
+    fn cannot_listen(&mut self, why: String, out: &mut Out<'_>) -> SocketState {
+        self.say(Level::Error, format!("Failed to listen: {why}"), out);
+        self.failure = Some(why);
+        self.end(ServiceResult::Resources, out)
     }
 
     fn end(&mut self, result: ServiceResult, out: &mut Out<'_>) -> SocketState {

@@ -79,7 +79,7 @@ pub enum ServiceResult {
 
 impl ServiceResult {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Success,
         Self::Resources,
         Self::Timeout,
@@ -92,6 +92,9 @@ impl ServiceResult {
         Self::Protocol,
         Self::ExecCondition,
         Self::Trust,
+        Self::TriggerLimitHit,
+        Self::ServiceStartLimitHit,
+        Self::UnitStartLimitHit,
     ];
 
     /// systemd's word.

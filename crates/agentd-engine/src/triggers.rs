@@ -17,7 +17,7 @@ use crate::unit::{Core, Entry};
 
 impl Manager {
     /// How the unit stands that this one starts; a socket with `Accept` starts many, and has none to look at.
-    fn target_of_trigger(&self, id: UnitId) -> Target {
+    pub(crate) fn target_of_trigger(&self, id: UnitId) -> Target {
         let stopping = self.job_of(id).is_some_and(|job| job.takes_down());
         match self.target_of(id).and_then(|target| self.entry(target)) {
             Some(entry) => Target {
@@ -157,7 +157,7 @@ impl Manager {
         }
     }
 
-    fn drive_socket(&mut self, id: UnitId, event: SocketEvent, out: &mut Out<'_>) {
+    pub(crate) fn drive_socket(&mut self, id: UnitId, event: SocketEvent, out: &mut Out<'_>) {
         let mut wish = None;
         self.set(
             id,
@@ -181,7 +181,7 @@ impl Manager {
         }
     }
 
-    fn drive_path(&mut self, id: UnitId, event: PathEvent, out: &mut Out<'_>) {
+    pub(crate) fn drive_path(&mut self, id: UnitId, event: PathEvent, out: &mut Out<'_>) {
         let mut wish = None;
         self.set(
             id,

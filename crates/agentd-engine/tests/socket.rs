@@ -272,3 +272,69 @@ fn a_service_that_never_comes_up_is_given_up_and_its_socket_says_why() {
     assert_eq!((view.sub, view.result), ("failed", ServiceResult::ServiceStartLimitHit));
     assert_eq!(desk.spawns("web.service").len(), 6, "the first, and five in ten seconds");
 }
+
+fn heir(desk: &Desk, change: impl FnOnce(&mut SocketSection)) -> Desk {
+    desk.heir([socket("web.socket", change), service("web.service", |_| {})])
+}
+
+#[test]
+fn the_next_manager_goes_on_with_a_socket_and_what_it_counts() {
+    let limited = |s: &mut SocketSection| {
+        (s.trigger_limit_burst, s.trigger_limit_interval) = (Some(2), secs(60));
+    };
+    let mut first = desk_with(limited, service("web.service", |_| {}));
+    for _ in 0..2 {
+        traffic(&mut first);
+        serve(&mut first);
+    }
+    let mut second = heir(&first, limited);
+    assert_eq!((second.sub("web.socket"), is_armed(&second)), ("listening", true));
+    assert!(second.effects.iter().any(|effect| matches!(effect, Effect::Relisten { .. })));
+    traffic(&mut second);
+    assert_eq!(second.view("web.socket").result, ServiceResult::TriggerLimitHit);
+    let third = heir(&second, limited);
+    assert_eq!(
+        (third.sub("web.socket"), third.view("web.socket").result),
+        ("failed", ServiceResult::TriggerLimitHit)
+    );
+}
+
+#[test]
+fn a_socket_of_the_manager_before_knows_its_service_and_what_came_of_it() {
+    let mut first = desk();
+    traffic(&mut first);
+    first.up("web.service");
+    let mut second = heir(&first, |_| {});
+    assert_eq!(second.sub("web.socket"), "running");
+    assert!(!is_armed(&second));
+    let (id, run) = second.taken_over("web.service");
+    second.event(Event::Exited { id, run, status: CLEAN });
+    let empty = second.effects.iter().rev().find_map(|effect| match effect {
+        Effect::AwaitEmpty { id, .. } => Some(*id),
+        _ => None,
+    });
+    second.event(Event::Emptied { id: empty.unwrap(), run });
+    assert_eq!((second.sub("web.socket"), is_armed(&second)), ("listening", true));
+    // Of one that ended unseen nothing is kept: the socket stands as if it had heard of it.
+    first.stop("web.service");
+    first.die("web.service", TERMINATED);
+    traffic(&mut first);
+    let third = heir(&first, |_| {});
+    assert_eq!((third.sub("web.socket"), third.sub("web.service")), ("listening", "dead"));
+}
+
+#[test]
+fn a_socket_that_cannot_be_taken_up_fails_with_the_reason() {
+    let mut second = heir(&desk(), |_| {});
+    let id = second.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Relisten { id, .. } => Some(*id),
+        _ => None,
+    });
+    let result = Err("bind: in use".to_owned());
+    second.event(Event::Listened { id: id.unwrap(), unit: name("web.socket"), result });
+    assert_eq!(
+        (second.sub("web.socket"), second.view("web.socket").result),
+        ("failed", ServiceResult::Resources)
+    );
+    assert!(second.failure("web.socket").contains("in use"));
+}

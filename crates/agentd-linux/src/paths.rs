@@ -4,7 +4,7 @@
 //! each of them is watched too. Who is told looks at the paths anew, and watches them anew.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -41,9 +41,15 @@ impl Interest {
     }
 }
 
-/// Which watch was told of.
+/// Which watch was told of: the kernel's number, which the set keeps as long as it is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WatchId(WatchDescriptor);
+pub struct WatchId(pub i32);
+
+impl From<WatchDescriptor> for WatchId {
+    fn from(watch: WatchDescriptor) -> Self {
+        Self(watch.as_raw())
+    }
+}
 
 /// A set of watched paths; readable when something has happened. Never blocks; close-on-exec.
 #[derive(Debug)]
@@ -81,7 +87,7 @@ impl PathWatch {
                 watched = self.0.add_watch(step, flags | ADD);
             }
             match watched {
-                Ok(id) if step == path => return Ok(Some(WatchId(id))),
+                Ok(id) if step == path => return Ok(Some(id.into())),
                 Ok(_) => nearest = Some(step),
                 Err(Errno::ENOENT | Errno::ENOTDIR) => break,
                 Err(errno) => return Err(errno.into()),
@@ -103,13 +109,21 @@ impl PathWatch {
                     events
                         .iter()
                         .filter(|event| !event.mask.contains(AddWatchFlags::IN_IGNORED))
-                        .map(|e| WatchId(e.wd)),
+                        .map(|event| WatchId::from(event.wd)),
                 ),
                 Err(Errno::EAGAIN) => return Ok(told),
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
+    }
+}
+
+impl From<OwnedFd> for PathWatch {
+    /// A set that was made before this program was executed, with its watches and what they have told since.
+    fn from(fd: OwnedFd) -> Self {
+        // SAFETY: the descriptor is open and ours. Of one that is no inotify the calls say EINVAL.
+        Self(unsafe { Inotify::from_owned_fd(fd) })
     }
 }
 

@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
 /// SIGRTMIN as glibc programs count it. Not asked of libc: another one would count from 35.
 pub const RTMIN: i32 = 34;
@@ -34,12 +34,13 @@ pub struct SignalInfo {
     pub value: i32,
 }
 
-/// Gives all signals that were ignored when this process was started their default disposition, and blocks none.
+/// Gives all signals that were ignored when this process was started their default disposition, and blocks these and no
+/// others, at once: one that is pending, as from before this program was executed again, stays so.
 /// SIGPIPE stays ignored: a peer that goes must be an error of a write, not our end.
 ///
 /// # Errors
-/// None that valid numbers can have.
-pub fn reset_inherited() -> io::Result<()> {
+/// EINVAL: no such signal.
+pub fn reset_inherited(blocked: &[i32]) -> io::Result<()> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     for number in 1..=64 {
         if [libc::SIGKILL, libc::SIGSTOP, libc::SIGPIPE].contains(&number) || (32..RTMIN).contains(&number) {
@@ -49,7 +50,7 @@ pub fn reset_inherited() -> io::Result<()> {
             set_default(number, &default)?;
         }
     }
-    Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?)
+    mask(libc::SIG_SETMASK, blocked)
 }
 
 /// Whether this process ignores the signal.
@@ -93,15 +94,18 @@ fn set_of(signals: &[i32]) -> io::Result<libc::sigset_t> {
 }
 
 /// Blocks these signals for the calling thread and those it will start: they wait until a [`SignalFd`] reads them.
-/// The very first thing in main, so that a stop that is asked for while the manager starts is not lost. Children
-/// do not inherit it: a spawn empties their mask.
+/// Children do not inherit it: a spawn empties their mask.
 ///
 /// # Errors
 /// EINVAL: no such signal.
 pub fn block(signals: &[i32]) -> io::Result<()> {
+    mask(libc::SIG_BLOCK, signals)
+}
+
+fn mask(how: i32, signals: &[i32]) -> io::Result<()> {
     let set = set_of(signals)?;
     // SAFETY: the call reads the set from the live local and writes nothing.
-    let errno = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+    let errno = unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) };
     if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
 }
 

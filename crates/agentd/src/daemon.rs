@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use crate::control::Inbound;
 use crate::control::server::Server;
 use crate::perform::{perform, takeover};
+use crate::takeover::handover::Handover;
 use crate::takeover::reexec;
 use crate::watch::{Sources, Woken};
 use crate::world::World;
@@ -105,6 +106,8 @@ impl Daemon {
         crate::watch::units::first(&mut self.world, &mut self.events);
         self.go_on();
         if is_successor {
+            self.world.children_left = true;
+            self.sources.look_at_children();
             self.world.booted = true;
             return;
         }
@@ -119,11 +122,14 @@ impl Daemon {
         while let Some(event) = self.events.pop_front() {
             self.handle(event);
         }
+        let World { paths, held, loaded, .. } = &mut self.world;
+        paths.inherit(held, loaded);
         let taken = crate::watch::units::taken_over(&self.world);
         self.handle(taken);
         while let Some(effect) = self.effects.pop_front() {
             perform(&mut self.world, effect, &mut self.events);
         }
+        self.world.sockets.forget_handed();
         takeover::end_the_rest(&mut self.world);
         crate::watch::mains::tell_gone(&mut self.world, &mut self.events);
     }
@@ -132,7 +138,9 @@ impl Daemon {
     /// executed, this one goes on.
     async fn reexecute(&mut self) {
         self.manager.keep_all(&mut self.world.scratch);
-        for effect in std::mem::take(&mut self.world.scratch) {
+        let kept = std::mem::take(&mut self.world.scratch);
+        let records = takeover::records(&self.world, &kept);
+        for effect in kept {
             perform(&mut self.world, effect, &mut self.events);
         }
         tracing::info!("re-executing");
@@ -144,7 +152,9 @@ impl Daemon {
         self.world.write_out();
         let mut handed = vec![("lock", self.world.lock.as_fd()), ("notify", self.sources.notify_socket())];
         handed.extend(self.control.listener().map(|listener| ("control", listener)));
-        match reexec::become_successor(&handed) {
+        let World { sockets, paths, stores, .. } = &self.world;
+        let items = sockets.hand_on().chain(paths.hand_on()).chain(stores.hand_on()).collect();
+        match reexec::become_successor(&handed, &Handover { items, records }) {
             Ok(never) => match never {},
             Err(error) => tracing::error!(%error, "the manager cannot be executed again; this one goes on"),
         }

@@ -162,10 +162,11 @@ impl Loading {
         self.loader.config().search.tiers.iter().map(|tier| tier.path.clone()).collect()
     }
 
-    /// Reads everything now: for the start, when there is nothing else to do.
+    /// Reads everything now, with the instances that live without being named by a unit: for the start, when there is
+    /// nothing else to do.
     #[must_use]
-    pub fn load(&self, config: &Config) -> Loaded {
-        load(&self.loader, config, &[], self.policy, self.uid)
+    pub fn load(&self, config: &Config, instances: &[UnitName]) -> Loaded {
+        load(&self.loader, config, instances, self.policy, self.uid)
     }
 
     /// Does an errand on a thread of its own, with the instances that live without being named by a unit; the main loop

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -39,6 +40,7 @@ use crate::perform::trust::Trust;
 use crate::perform::usage;
 use crate::perform::{credentials, folders, temporary};
 use crate::takeover::Kept;
+use crate::takeover::handover::Handover;
 use crate::units::{Errand, Loaded, Loading};
 
 /// How many lines one run gets about what is wrong with its notifications.
@@ -148,6 +150,8 @@ pub struct World {
     pub stores: Stores,
     /// What is kept for a manager after this one, and what the one before has kept.
     pub kept: Kept,
+    /// What the manager before held for units, and nobody has taken up yet.
+    pub held: Handover<OwnedFd>,
     /// Who asked for a re-execution, until all units have come to rest or are up.
     pub reexec: Vec<Answer>,
     /// Runtime folders that outlive their run until it is known that no restart follows.

@@ -220,18 +220,6 @@ fn a_reload_keeps_the_listener_and_who_waits_at_it() {
 }
 
 #[test]
-fn a_manager_that_listens_for_units_is_not_executed_again() {
-    let (mut manager, path) = echo("reexec", "", "", &[]);
-    let refused = manager.ctl(&["daemon-reexec"]);
-    assert!(!refused.status.success());
-    assert!(text(&refused).contains("echo.socket is up"), "{}", text(&refused));
-    assert!(ask(&path, "hello").ends_with("hello"));
-    manager.ok(&["stop", "echo.socket", "echo.service"]);
-    manager.ok(&["daemon-reexec"]);
-    assert_eq!(manager.property("echo.socket", "ActiveState"), "inactive");
-}
-
-#[test]
 fn a_service_sees_its_sockets_and_no_other_descriptor() {
     let setup = Setup::new("descriptors");
     let program = setup.file(

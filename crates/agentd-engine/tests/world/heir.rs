@@ -1,10 +1,11 @@
 //! The manager is executed again while everything stands: the next one knows what this one kept, and no more.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentd_engine::{ActiveState, Config, Effect, EffectId, Event, InvocationId, Manager, Memo, UnitView};
-use agentd_unit::{ExecKind, LoadState, UnitName, UnitType};
+use agentd_unit::{ExecKind, LoadState, UnitName, UnitSet};
 
 use super::{Happening, World};
 
@@ -22,16 +23,12 @@ impl World {
     /// Another manager takes over, if nothing is on its way: it must stand where this one stood, and touch nothing.
     pub(super) fn succeed(&mut self) {
         let busy = self.manager.unsettled().next().is_some() || !self.open.is_empty();
-        // The shell does not do it either while it listens or watches for units.
-        let holds = |view: UnitView| {
-            let holder = matches!(view.unit.name.unit_type(), UnitType::Socket | UnitType::Path);
-            holder && view.active != ActiveState::Inactive
-        };
-        let busy = busy || self.manager.units().any(holds);
         if self.broken.is_some() || busy {
             return;
         }
-        let before = self.standing();
+        let mut set = self.definitions(0);
+        self.instances.values().for_each(|(unit, _)| set.insert(Arc::clone(unit)));
+        let before = self.standing(&set);
         let mut effects = Vec::new();
         self.manager.keep_all(&mut effects);
         for effect in effects.drain(..) {
@@ -40,11 +37,10 @@ impl World {
             }
         }
         self.manager = self.heir();
-        let set = self.definitions(0);
-        self.manager.handle(Event::UnitsLoaded(set), self.now, &mut effects);
+        self.manager.handle(Event::UnitsLoaded(set.clone()), self.now, &mut effects);
         let memos = self.kept.values().cloned().collect();
         self.manager.handle(Event::TakenOver { memos, born: None }, self.now, &mut effects);
-        let (mut names, mut asked) = (BTreeMap::new(), Vec::new());
+        let (mut names, mut asked, mut resumed) = (BTreeMap::new(), Vec::new(), Vec::new());
         for effect in effects {
             match effect {
                 Effect::TakeOver { id, run, unit, .. } => {
@@ -54,15 +50,27 @@ impl World {
                 Effect::Keep { unit, memo } => self.keep(unit, memo),
                 Effect::AwaitEmpty { id, run } => asked.push((id, run)),
                 Effect::Log(_) => {}
+                Effect::Relisten { .. }
+                | Effect::Reconnect { .. }
+                | Effect::Arm { .. }
+                | Effect::Disarm { .. }
+                | Effect::Watch { first: false, .. } => resumed.push(effect),
+                // One that is to start another unit now may find that given up.
+                Effect::Unlisten { ref unit } | Effect::Unwatch { ref unit }
+                    if !before.contains_key(unit) =>
+                {
+                    resumed.push(effect);
+                }
                 other => return self.fail(format!("a manager that takes over begins with {other:?}")),
             }
         }
         self.rename(&names);
+        self.resume_sockets(resumed);
         self.succeeded = true;
         for (id, run) in asked {
             self.await_empty(id, run);
         }
-        let after = self.standing();
+        let after = self.standing(&set);
         for (unit, stood) in before {
             if after.get(&unit) != Some(&stood) {
                 let stands = after.get(&unit);
@@ -79,14 +87,23 @@ impl World {
     }
 
     /// Of units that live by the definition that is loaded. Others are the next manager's to see as they are now.
-    fn standing(&self) -> BTreeMap<UnitName, Standing> {
+    fn standing(&self, set: &UnitSet) -> BTreeMap<UnitName, Standing> {
         // Whether a timer waits or is over hangs on what it starts, which the next manager may see as another unit.
         let sub = |view: &UnitView| if view.timer.is_some() { "timer" } else { view.sub };
         let stands = |view: &UnitView| {
             (view.active, sub(view), view.main.map(|main| main.1), view.n_restarts, view.frozen)
         };
-        let same =
-            self.manager.units().filter(|view| view.unit.load == LoadState::Loaded && !view.changed_on_disk);
+        // A socket or path unit stands by the unit that it starts, which is to be the same one too.
+        let is_same = |view: &UnitView| {
+            view.unit.load == LoadState::Loaded
+                && !view.changed_on_disk
+                && set.get(&view.unit.name).is_some_and(|unit| **unit == *view.unit)
+        };
+        let starts_same = |view: &UnitView| {
+            let target = view.unit.triggered().filter(|_| view.timer.is_none());
+            target.is_none_or(|name| self.manager.unit(&name).as_ref().is_some_and(is_same))
+        };
+        let same = self.manager.units().filter(|view| is_same(view) && starts_same(view));
         same.map(|view| (view.unit.name.clone(), stands(&view))).collect()
     }
 

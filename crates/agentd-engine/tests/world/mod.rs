@@ -152,6 +152,8 @@ pub(crate) struct World {
     sockets: BTreeMap<UnitName, FakeSocket>,
     /// Connections that were taken and not closed, each with its socket.
     connections: BTreeMap<EffectId, UnitName>,
+    /// The instances of those connections, by which the manager may know them.
+    instances: BTreeMap<UnitName, (Arc<Unit>, EffectId)>,
     /// The first thing that did not hold.
     broken: Option<String>,
 }
@@ -218,6 +220,7 @@ impl World {
             mood: Mood::of(&mut dice),
             sockets: BTreeMap::new(),
             connections: BTreeMap::new(),
+            instances: BTreeMap::new(),
             broken: None,
         };
         world.load(0);

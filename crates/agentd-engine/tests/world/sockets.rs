@@ -77,11 +77,51 @@ impl World {
             Effect::Accept { id, unit, number } => self.accept(id, &unit, number),
             Effect::Hangup { connection } => {
                 let known = self.connections.remove(&connection).is_some();
+                self.instances.retain(|_, (_, id)| *id != connection);
                 if !known && !self.doubles {
                     self.fail("a connection is closed that is not there".to_owned());
                 }
             }
             other => self.fail(format!("nobody carries this out: {other:?}")),
+        }
+    }
+
+    /// The sockets and connections of another manager are there still, and nobody is told of what comes before they are
+    /// armed again.
+    pub(super) fn resume_sockets(&mut self, effects: Vec<Effect>) {
+        for (unit, socket) in &mut self.sockets {
+            (socket.armed, socket.told) = (false, false);
+            // What the next manager does not know is closed.
+            let goes_on =
+                |effect: &Effect| matches!(effect, Effect::Relisten { unit: on, .. } if on.name == *unit);
+            if self.manager.unit(unit).is_none_or(|view| is_at_rest(&view)) && !effects.iter().any(goes_on) {
+                *socket = FakeSocket::default();
+            }
+        }
+        let mut before = std::mem::take(&mut self.connections);
+        for effect in effects {
+            match effect {
+                Effect::Relisten { id, unit } => {
+                    if !self.socket(&unit.name).open {
+                        self.fail(format!("{} goes on with sockets that are not there", unit.name));
+                    }
+                    self.answer(id, &unit.name);
+                }
+                Effect::Reconnect { connection, unit } => {
+                    let Some((_, id)) = self.instances.get_mut(&unit) else {
+                        return self.fail(format!("{unit} has no connection to go on with"));
+                    };
+                    let old = std::mem::replace(id, connection);
+                    match before.remove(&old) {
+                        Some(socket) => drop(self.connections.insert(connection, socket)),
+                        None => self.fail(format!("{unit} goes on with a connection that is closed")),
+                    }
+                }
+                other => self.perform_socket(other),
+            }
+        }
+        if !before.is_empty() && !self.loses {
+            self.fail(format!("connections are lost: {before:?}"));
         }
     }
 
@@ -125,7 +165,9 @@ impl World {
                     body.service.timeout_start = Some(Duration::from_secs(2));
                 }
                 let source = Some(format!("10.0.0.{}", dice.below(3))).filter(|_| !dice.once_in(5));
-                Ok(Some(Box::new(Connection { unit: Arc::new(instance), source })))
+                let instance = Arc::new(instance);
+                self.instances.insert(instance.name.clone(), (Arc::clone(&instance), id));
+                Ok(Some(Box::new(Connection { unit: instance, source })))
             }
         };
         let delay = Duration::from_millis(dice.below(30));

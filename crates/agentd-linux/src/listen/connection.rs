@@ -90,6 +90,15 @@ pub fn accept(listener: impl AsFd) -> io::Result<Option<Accepted>> {
     }
 }
 
+impl Accepted {
+    /// A connection that was taken before this program was executed.
+    #[must_use]
+    pub fn resumed(fd: OwnedFd) -> Self {
+        let from = from(&fd).unwrap_or(Origin::Unknown);
+        Self { fd, from }
+    }
+}
+
 /// Nothing where the other end has gone already.
 fn from(fd: &OwnedFd) -> Option<Origin> {
     let theirs: SockaddrStorage = getpeername(fd.as_raw_fd()).ok()?;

@@ -96,6 +96,12 @@ impl Listener {
         })
     }
 
+    /// One that was made before this program was executed, with its file.
+    #[must_use]
+    pub const fn resumed(fd: OwnedFd, node: Option<Node>) -> Self {
+        Self { fd, node }
+    }
+
     /// Its file, where it has one.
     #[must_use]
     pub fn node(&self) -> Option<&Node> {

@@ -27,8 +27,10 @@ pub struct Owner {
 pub struct Node {
     /// Where it is.
     pub path: PathBuf,
-    device: u64,
-    inode: u64,
+    /// The device that it lies on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
 }
 
 impl Node {

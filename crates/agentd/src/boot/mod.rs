@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ use crate::perform::store::Stores;
 use crate::perform::trust::Trust;
 use crate::perform::{Spawner, executes_descriptors};
 use crate::takeover::Kept;
+use crate::takeover::handover::Handover;
 use crate::takeover::reexec::Inherited;
 use crate::units::Loading;
 use crate::watch::groups::Watches;
@@ -53,8 +55,7 @@ const REQUESTS: usize = 256;
 /// # Errors
 /// None that valid numbers can have.
 pub fn hold_signals() -> io::Result<()> {
-    signal::reset_inherited()?;
-    signal::block(&signals::WATCHED)
+    signal::reset_inherited(&signals::WATCHED)
 }
 
 /// Supervises until a shutdown has stopped everything; the code to exit with.
@@ -227,7 +228,7 @@ fn supervise(
             Some(notify) => notify,
             None => NotifySocket::bind(&config.folders.notify_socket())?,
         };
-        let world = build_world(config, uid, lock, journal, spawner)?;
+        let world = build_world(config, uid, lock, journal, spawner, inherited.held)?;
         let told = Told {
             groups: world.watches.descriptor()?,
             mains: world.mains.descriptor()?,
@@ -273,6 +274,7 @@ fn build_world(
     lock: File,
     journal: Arc<Journal>,
     spawner: Spawner,
+    mut held: Handover<OwnedFd>,
 ) -> Result<World, Boxed> {
     let (state, problems) = StateDir::open(&config.folders.state)?;
     for problem in problems {
@@ -281,7 +283,10 @@ fn build_world(
     let state = Arc::new(state);
     let nofile = rlimit::raise_nofile()?;
     let now = world::now(&Clocks::now()?);
-    let kept = Kept::open(&config.folders.runtime, now.boottime);
+    let kept = Kept::open(&config.folders.runtime, now.boottime, std::mem::take(&mut held.records));
+    let (mut sockets, mut stores) = (Sockets::new()?, Stores::new()?);
+    sockets.inherit(&mut held);
+    stores.inherit(&mut held);
     let (cgroups, missing) = ground::cgroups(&config, &|unit| kept.has_process(unit));
     for line in &missing {
         tracing::warn!("{line}");
@@ -312,7 +317,7 @@ fn build_world(
         stamps: world::Stamps::start(Arc::clone(&state)),
         state,
         journal_streams: agentd_linux::journal::Connector::default(),
-        sockets: Sockets::new()?,
+        sockets,
         paths: crate::perform::paths::Paths::default(),
         spawner,
         cgroups,
@@ -342,7 +347,8 @@ fn build_world(
         machine_tasks,
         oom_score_adjust: None,
         kit_written: false,
-        stores: Stores::new()?,
+        stores,
+        held,
         kept,
         reexec: Vec::new(),
         kept_folders: BTreeMap::new(),

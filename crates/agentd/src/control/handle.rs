@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 
 use agentd_engine::{
-    ActiveState, Event, JobId, JobKind, JobMode, JobView, KillWhom, Manager, Request as EngineRequest,
-    ShutdownKind, UnitView,
+    Event, JobId, JobKind, JobMode, JobView, KillWhom, Manager, Request as EngineRequest, ShutdownKind,
+    UnitView,
 };
 use agentd_protocol::introspect::InfoReply;
 use agentd_protocol::manager::{
@@ -15,7 +15,7 @@ use agentd_protocol::unit::{GetReply, UnitRequest};
 use agentd_protocol::unit_files::UnitFilesRequest;
 use agentd_protocol::{CallError, Request};
 use agentd_unit::sections::{Credential, CredentialSource};
-use agentd_unit::{LoadState, Signal, Unit, UnitName, UnitType};
+use agentd_unit::{LoadState, Signal, Unit, UnitName};
 
 use super::{Answer, Inbound, access, pages, view};
 use crate::perform::properties;
@@ -50,24 +50,9 @@ pub fn handle(inbound: Inbound, manager: &Manager, world: &mut World, events: &m
 pub fn answer(inbound: Inbound, manager: &Manager, world: &mut World, events: &mut VecDeque<Event>) {
     if inbound.request.is_read() {
         read(inbound, manager, world);
-    } else if let Some(error) = may_not_be_reexecuted(&inbound.request, manager) {
-        inbound.answer.result::<Empty>(Err(error));
     } else {
         act(inbound, world, events);
     }
-}
-
-/// What socket and path units hold would not outlive it.
-fn may_not_be_reexecuted(request: &Request, manager: &Manager) -> Option<CallError> {
-    let Request::Reexecute(_) = request else { return None };
-    let holds = |view: &UnitView| {
-        let holder = matches!(view.unit.name.unit_type(), UnitType::Socket | UnitType::Path);
-        holder && view.active != ActiveState::Inactive && view.active != ActiveState::Failed
-    };
-    let holder = manager.units().find(holds)?;
-    let unit = holder.unit.name.to_string();
-    let message = format!("{unit} is up, and what it listens on or watches would be lost; stop it first");
-    Some(CallError::NotApplicable { unit, message })
 }
 
 /// The unit of a request that no loading has found so far: its file may have come since, or it is an instance that

@@ -81,7 +81,7 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
             let checked = Checked { condition: found.condition, assertion: found.assertion };
             events.push_back(Event::Checked { id, checked });
         }
-        Effect::Listen { id, unit } => {
+        Effect::Listen { id, unit } | Effect::Relisten { id, unit } => {
             let result = sockets::listen(world, &unit);
             events.push_back(Event::Listened { id, unit: unit.name.clone(), result });
         }
@@ -95,6 +95,7 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
                 events.push_back(Event::Accepted { id, socket: unit.name.clone(), result });
             }
         }
+        Effect::Reconnect { connection, unit } => world.sockets.reconnect(connection, &unit),
         Effect::Hangup { connection } => world.sockets.hang_up(connection),
         Effect::Watch { id, unit, first } => {
             let found = world.paths.watch(&world.sockets.epoll, &unit, first);

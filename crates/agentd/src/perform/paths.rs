@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,9 +12,10 @@ use std::sync::Arc;
 use agentd_linux::epoll::Epoll;
 use agentd_linux::paths::{Interest, PathWatch, WatchId};
 use agentd_unit::sections::{PathSection, PathWatch as Kind};
-use agentd_unit::{Unit, UnitName};
+use agentd_unit::{Unit, UnitName, UnitSet};
 
 use super::conditions;
+use crate::takeover::handover::{Handover, Item};
 
 /// Tokens of paths have this bit, those of sockets have not.
 pub const TOKENS: u64 = 1 << 63;
@@ -26,6 +28,8 @@ struct Held {
     existed: Vec<bool>,
     /// While it waits: what tells, its name, and the watch of each path itself.
     waits: Option<(PathWatch, u64, Vec<Option<WatchId>>)>,
+    /// What the manager before has left: it has told since of what happened, and the watch of each path itself.
+    left: Option<(PathWatch, Vec<Option<WatchId>>)>,
 }
 
 /// All path units that wait, or whose unit runs.
@@ -49,15 +53,19 @@ impl Paths {
         }
         if first || !self.units.contains_key(&unit.name) {
             let existed = section.watches.iter().map(|(kind, path)| is_there(*kind, path)).collect();
-            self.units.insert(unit.name.clone(), Held { unit: Arc::clone(unit), existed, waits: None });
+            self.units.insert(unit.name.clone(), Held::new(unit, existed));
         }
-        let watch = PathWatch::new().map_err(|error| {
-            format!("inotify_init: {error}; fs.inotify.max_user_instances says how many there may be")
-        })?;
         let Some(held) = self.units.get_mut(&unit.name) else { return Ok(None) };
+        let (watch, told, before) = match held.left.take() {
+            Some((watch, own)) => {
+                let told = watch.drain().map_err(|error| format!("inotify: {error}"))?;
+                (watch, told, Some(own))
+            }
+            None => (new_watch()?, Vec::new(), None),
+        };
         let own = held.look_out(&watch)?;
         // Looked at behind the watches, so that nothing can happen in between.
-        if let Some(path) = held.happened(&[], &own) {
+        if let Some(path) = held.happened(&told, before.as_ref().unwrap_or(&own)) {
             return Ok(Some(path));
         }
         self.last_token += 1;
@@ -66,6 +74,33 @@ impl Paths {
         self.names.insert(token, unit.name.clone());
         held.waits = Some((watch, token, own));
         Ok(None)
+    }
+
+    /// Takes what the manager before has left of path units that are still there, and watch as many paths.
+    pub fn inherit(&mut self, held: &mut Handover<OwnedFd>, loaded: &UnitSet) {
+        let left = held.take(|item, fd| match item {
+            Item::Path { unit, existed, own } => Ok((unit, existed, own, fd)),
+            other => Err((other, fd)),
+        });
+        for (name, existed, own, fd) in left {
+            let Some(unit) = loaded.get(&name) else { continue };
+            if unit.as_path().is_none_or(|section| section.watches.len() != existed.len()) {
+                continue;
+            }
+            let own = own.into_iter().map(|id| id.map(WatchId)).collect();
+            let left = fd.map(|fd| (PathWatch::from(fd), own));
+            self.units.insert(name, Held { left, ..Held::new(unit, existed) });
+        }
+    }
+
+    /// All that a successor goes on with.
+    pub fn hand_on(&self) -> impl Iterator<Item = (Item, Option<BorrowedFd<'_>>)> {
+        self.units.iter().map(|(unit, held)| {
+            let own = held.waits.iter().flat_map(|(_, _, own)| own);
+            let own = own.map(|id| id.map(|WatchId(number)| number)).collect();
+            let item = Item::Path { unit: unit.clone(), existed: held.existed.clone(), own };
+            (item, held.waits.as_ref().map(|(watch, ..)| watch.as_fd()))
+        })
     }
 
     /// Waits no more, and forgets what was there.
@@ -107,6 +142,10 @@ impl Paths {
 }
 
 impl Held {
+    fn new(unit: &Arc<Unit>, existed: Vec<bool>) -> Self {
+        Self { unit: Arc::clone(unit), existed, waits: None, left: None }
+    }
+
     fn watches(&self) -> &[(Kind, PathBuf)] {
         self.unit.as_path().map_or(&[], |section| &section.watches)
     }
@@ -147,6 +186,12 @@ impl Held {
             holds.then(|| path.clone())
         })
     }
+}
+
+fn new_watch() -> Result<PathWatch, String> {
+    PathWatch::new().map_err(|error| {
+        format!("inotify_init: {error}; fs.inotify.max_user_instances says how many there may be")
+    })
 }
 
 fn is_there(kind: Kind, path: &Path) -> bool {

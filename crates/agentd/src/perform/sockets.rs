@@ -5,16 +5,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use agentd_engine::{EffectId, Spawn};
 use agentd_linux::epoll::Epoll;
-use agentd_linux::listen::{self, Accepted, Listener, Origin, Owner};
+use agentd_linux::listen::{self, Accepted, Listener, Node, Origin, Owner};
 use agentd_unit::sections::SocketSection;
 use agentd_unit::{Unit, UnitName};
 
 use super::plan::chain;
+use crate::takeover::handover::{Handover, Item, label, parts};
 use crate::units::Taken;
 use crate::world::World;
 
@@ -38,6 +39,15 @@ pub struct Sockets {
     /// The instances of connections, each with the template whose log it writes to: a file for each client would fill
     /// the disk.
     instances: HashMap<UnitName, (EffectId, UnitName)>,
+    /// What the manager before has handed on and nobody has asked for yet.
+    handed: Handed,
+}
+
+/// Listeners and connections of the manager before.
+#[derive(Debug, Default)]
+struct Handed {
+    listeners: Vec<(UnitName, String, Listener)>,
+    connections: HashMap<UnitName, OwnedFd>,
 }
 
 /// A descriptor for a service, with its name in `LISTEN_FDNAMES`.
@@ -51,7 +61,8 @@ impl Sockets {
     pub fn new() -> io::Result<Self> {
         let (units, names, connections) = (BTreeMap::new(), HashMap::new(), HashMap::new());
         let instances = HashMap::new();
-        Ok(Self { epoll: Epoll::new()?, units, names, last_token: 0, connections, instances })
+        let handed = Handed::default();
+        Ok(Self { epoll: Epoll::new()?, units, names, last_token: 0, connections, instances, handed })
     }
 
     /// Readable when an armed socket is.
@@ -62,13 +73,63 @@ impl Sockets {
         self.epoll.descriptor()
     }
 
-    /// Makes all that a unit listens on, or nothing.
+    /// Takes what the manager before has handed on, for units that ask for it.
+    pub fn inherit(&mut self, held: &mut Handover<OwnedFd>) {
+        self.handed.listeners = held.take(|item, fd| match (item, fd) {
+            (Item::Listener { unit, line, node }, Some(fd)) => {
+                let node = node.map(|(path, device, inode)| Node { path, device, inode });
+                Ok((unit, line, Listener::resumed(fd, node)))
+            }
+            other => Err(other),
+        });
+        let connections = held.take(|item, fd| match (item, fd) {
+            (Item::Connection { unit }, Some(fd)) => Ok((unit, fd)),
+            other => Err(other),
+        });
+        self.handed.connections = connections.into_iter().collect();
+    }
+
+    /// Closes what the manager before has handed on and nobody has asked for.
+    pub fn forget_handed(&mut self) {
+        self.handed = Handed::default();
+    }
+
+    /// All that a successor goes on with.
+    pub fn hand_on(&self) -> impl Iterator<Item = (Item, Option<BorrowedFd<'_>>)> {
+        let listeners = self.units.iter().flat_map(|(unit, held)| {
+            let lines = held.unit.as_socket().map_or(&[][..], |section| &section.listen);
+            held.listeners.iter().zip(lines).map(|(listener, line)| {
+                let node = listener.node().map(parts);
+                (Item::Listener { unit: unit.clone(), line: label(line), node }, Some(listener.as_fd()))
+            })
+        });
+        let connections = self.instances.iter().filter_map(|(unit, (id, _))| {
+            let accepted = self.connections.get(id)?;
+            Some((Item::Connection { unit: unit.clone() }, Some(accepted.fd.as_fd())))
+        });
+        listeners.chain(connections)
+    }
+
+    /// Goes on with the connection of an instance.
+    pub fn reconnect(&mut self, id: EffectId, unit: &UnitName) {
+        if let Some(fd) = self.handed.connections.remove(unit) {
+            self.connections.insert(id, Accepted::resumed(fd));
+        }
+        if let Some(template) = unit.template() {
+            self.instances.insert(unit.clone(), (id, template));
+        }
+    }
+
+    /// Makes all that a unit listens on and that was not handed on, or nothing.
     fn listen(&mut self, unit: &Arc<Unit>, owner: Owner) -> Result<(), String> {
         let section = unit.as_socket().ok_or_else(|| format!("{} is no socket", unit.name))?;
         self.unlisten(&unit.name);
         let mut listeners = Vec::with_capacity(section.listen.len());
         for listen in &section.listen {
-            let listener = Listener::open(listen, section, owner).map_err(|error| chain(&error))?;
+            let listener = match self.handed.listener(&unit.name, &label(listen)) {
+                Some(listener) => listener,
+                None => Listener::open(listen, section, owner).map_err(|error| chain(&error))?,
+            };
             // What cannot be waited for is found now and not when it is armed.
             let waits = self.epoll.arm(&listener, 0).and_then(|()| self.epoll.remove(&listener));
             waits.map_err(|error| {
@@ -180,6 +241,13 @@ impl Sockets {
             }
         }
         Ok(copies)
+    }
+}
+
+impl Handed {
+    fn listener(&mut self, unit: &UnitName, line: &str) -> Option<Listener> {
+        let place = self.listeners.iter().position(|(name, its, _)| name == unit && its == line)?;
+        Some(self.listeners.remove(place).2)
     }
 }
 

@@ -17,6 +17,8 @@ use agentd_linux::epoll::Epoll;
 use agentd_unit::UnitName;
 use agentd_unit::sections::Preserve;
 
+use crate::takeover::handover::{Handover, Item};
+
 /// What a descriptor is called that came without a name, sd_pid_notify_with_fds(3).
 const UNNAMED: &str = "stored";
 
@@ -97,6 +99,32 @@ impl Stores {
     /// No descriptor left.
     pub fn new() -> io::Result<Self> {
         Ok(Self { units: BTreeMap::new(), waiting: BTreeMap::new(), next: 0, watched: Epoll::new()? })
+    }
+
+    /// Takes what the manager before has handed on.
+    pub fn inherit(&mut self, held: &mut Handover<OwnedFd>) {
+        let stored = held.take(|item, fd| match (item, fd) {
+            (Item::Stored { unit, name, poll, preserve }, Some(fd)) => Ok((unit, name, poll, preserve, fd)),
+            other => Err(other),
+        });
+        for (unit, name, poll, preserve, fd) in stored {
+            // There was room for it.
+            self.keep(&unit, &name, fd, poll, usize::MAX);
+            if let Some(kept) = self.units.get_mut(&unit) {
+                kept.preserve = preserve;
+            }
+        }
+    }
+
+    /// All that a successor goes on with.
+    pub fn hand_on(&self) -> impl Iterator<Item = (Item, Option<BorrowedFd<'_>>)> {
+        self.units.iter().flat_map(|(unit, kept)| {
+            kept.stored.iter().map(|stored| {
+                let (unit, name, preserve) = (unit.clone(), stored.name.clone(), kept.preserve);
+                let item = Item::Stored { unit, name, poll: stored.token.is_some(), preserve };
+                (item, Some(stored.fd.as_fd()))
+            })
+        })
     }
 
     /// The descriptor that becomes readable when one that is kept has hung up.

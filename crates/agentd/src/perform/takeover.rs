@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use agentd_engine::{EffectId, InvocationId, Life};
+use agentd_engine::{Effect, EffectId, InvocationId, Life};
 use agentd_linux::cgroup::Leaf;
 use agentd_linux::pidfd::PidFd;
 use agentd_linux::tree::{self, Tree};
@@ -41,6 +41,18 @@ pub fn take_over(world: &mut World, id: EffectId, run: InvocationId, unit: Arc<U
         }
         (None, _) => {}
     }
+}
+
+/// What is kept of all units, whole, for a successor.
+#[must_use]
+pub fn records(world: &World, kept: &[Effect]) -> Vec<Record> {
+    let record = |effect: &Effect| match effect {
+        Effect::Keep { memo: Some(memo), .. } => {
+            Some(Record::of((**memo).clone(), &world.runs, world.now.boottime))
+        }
+        _ => None,
+    };
+    kept.iter().filter_map(record).collect()
 }
 
 /// What the run holds besides its main process.

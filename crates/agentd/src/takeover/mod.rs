@@ -4,12 +4,13 @@
 //! - [`table`] is where: a file of fixed places in the runtime folder, one write for each unit that comes up or goes down.
 //! - [`crate::perform::takeover`] finds what the kernel still has of a run: its cgroup, its process, its pipe.
 //! - [`crate::watch::mains`] watches main processes that are no children of ours, whose end nothing else tells us.
-//! - [`reexec`] is a manager that becomes its successor, with its sockets.
+//! - [`reexec`] is a manager that becomes its successor, with its sockets; [`handover`] is what it holds for units.
 //!
 //! # Invariants
 //! - A process counts as a unit's only if it is older than the record and lives in the unit's cgroup or names its run.
 //! - What is not taken over is ended before anything of its name is started.
 
+pub mod handover;
 pub mod record;
 pub mod reexec;
 pub mod table;
@@ -36,14 +37,14 @@ pub struct Kept {
 
 impl Kept {
     /// Reads what a manager before has kept in the runtime folder, and goes on keeping there. To be called with the
-    /// folder's lock held.
+    /// folder's lock held. `handed` is what a manager has handed to its successor, which holds over what the table says.
     #[must_use]
-    pub fn open(runtime: &Path, now: Boottime) -> Self {
+    pub fn open(runtime: &Path, now: Boottime, handed: Vec<Record>) -> Self {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         match Table::open(&runtime.join("units.table"), boot.trim(), now) {
             Ok((table, found)) => {
-                let before =
-                    found.records.into_iter().map(|record| (record.memo.unit.clone(), record)).collect();
+                let all = found.records.into_iter().chain(handed);
+                let before = all.map(|record| (record.memo.unit.clone(), record)).collect();
                 Self { table: Some(table), before, born: found.born }
             }
             Err(error) => {
@@ -86,20 +87,16 @@ impl Kept {
         left.into_values().filter(|record| matches!(record.memo.life, Life::Up { .. })).collect()
     }
 
+    /// The services, instances of templates too, of which the manager before had something running.
+    #[must_use]
+    pub fn instances(&self) -> Vec<UnitName> {
+        self.before.keys().filter(|unit| unit.template().is_some()).cloned().collect()
+    }
+
     /// Keeps what the engine says of a unit, or forgets it.
     pub fn keep(&mut self, unit: &UnitName, memo: Option<Box<Memo>>, runs: &Runs, now: Boottime) {
         let Some(memo) = memo else { return self.forget(unit) };
-        let run = match memo.life {
-            Life::Up { run, .. } => runs.get(run),
-            _ => None,
-        };
-        let record = Record {
-            at: now,
-            token: run.map_or(0, |run| run.token),
-            piped: run.is_some_and(|run| run.logged),
-            slice: run.and_then(|run| run.slice.clone()),
-            memo: *memo,
-        };
+        let record = Record::of(*memo, runs, now);
         if let Some(Err(error)) = self.table.as_mut().map(|table| table.put(&record)) {
             self.give_up(&error);
         }

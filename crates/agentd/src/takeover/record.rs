@@ -7,6 +7,8 @@ use std::time::Duration;
 use agentd_engine::{Boottime, InvocationId, Life, Memo, Monotonic, ServiceResult};
 use agentd_unit::{Realtime, UnitName};
 
+use crate::perform::runs::Runs;
+
 /// What is kept of one unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
@@ -22,20 +24,50 @@ pub struct Record {
     pub memo: Memo,
 }
 
+impl Record {
+    /// What the engine says of a unit, with what the shell knows of its run.
+    #[must_use]
+    pub fn of(memo: Memo, runs: &Runs, now: Boottime) -> Self {
+        let run = match memo.life {
+            Life::Up { run, .. } => runs.get(run),
+            _ => None,
+        };
+        Self {
+            at: now,
+            token: run.map_or(0, |run| run.token),
+            piped: run.is_some_and(|run| run.logged),
+            slice: run.and_then(|run| run.slice.clone()),
+            memo,
+        }
+    }
+}
+
 /// The longest text of a service about itself that is kept, in bytes.
 const STATUS: usize = 200;
 
-/// A record in at most `room` bytes. What does not fit of the starts that a limit counts is left out, the oldest first.
+/// A record in at most `room` bytes. What does not fit of what limits count is left out, the oldest first.
 #[must_use]
 pub fn encode(record: &Record, room: usize) -> Vec<u8> {
     let mut record = record.clone();
     loop {
         let text = lines(&record);
-        if text.len() <= room || record.memo.recent_starts.is_empty() {
+        if text.len() <= room || !leave_out(&mut record.memo) {
             return text.into_bytes();
         }
-        record.memo.recent_starts.remove(0);
     }
+}
+
+/// Leaves out the oldest of what a limit counts; false if nothing is left.
+fn leave_out(memo: &mut Memo) -> bool {
+    let (polls, triggers) = match &mut memo.life {
+        Life::Socket { polls, triggers, .. } => (Some(polls), Some(triggers)),
+        Life::Path { triggers, .. } => (None, Some(triggers)),
+        _ => (None, None),
+    };
+    let mut counted = [polls, triggers, Some(&mut memo.recent_starts)].into_iter().flatten();
+    let Some(counted) = counted.find(|counted| !counted.is_empty()) else { return false };
+    counted.remove(0);
+    true
 }
 
 fn lines(record: &Record) -> String {
@@ -59,6 +91,11 @@ fn lines(record: &Record) -> String {
     text.some("rested", memo.rested.map(|at| at.0.as_nanos()));
     text.some("inactive-exit", memo.inactive_exit.map(|at| at.0));
     text.some("active-enter", memo.active_enter.map(|at| at.0));
+    text.some("trigger", memo.trigger.as_ref());
+    if let Some((socket, source)) = &memo.connection {
+        text.put("socket", socket);
+        text.some("source", source.as_ref().map(|text| short(text)));
+    }
     match &memo.life {
         Life::Up { run, main, started, since, watchdog, status, exited, frozen } => {
             text.put("life", "up");
@@ -94,6 +131,20 @@ fn lines(record: &Record) -> String {
             if *running {
                 text.put("running", 1);
             }
+        }
+        Life::Socket { running, again, accepted, refused, polls, triggers } => {
+            text.put("life", "socket");
+            text.put("running", u8::from(*running));
+            text.some("again", again.map(|at| at.0.as_nanos()));
+            text.put("accepted", accepted);
+            text.put("refused", refused);
+            polls.iter().for_each(|at| text.put("poll", at.0.as_nanos()));
+            triggers.iter().for_each(|at| text.put("started-unit", at.0.as_nanos()));
+        }
+        Life::Path { running, triggers } => {
+            text.put("life", "path");
+            text.put("running", u8::from(*running));
+            triggers.iter().for_each(|at| text.put("started-unit", at.0.as_nanos()));
         }
         Life::Active => text.put("life", "active"),
         Life::Down => text.put("life", "down"),
@@ -140,6 +191,12 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
         let word = get("result");
         ServiceResult::ALL.into_iter().find(|result| Some(result.as_str()) == word)
     };
+    let moments = |key: &str| {
+        let values =
+            fields.iter().filter(|(name, _)| *name == key).filter_map(|(_, value)| value.parse().ok());
+        values.map(|nanos| Monotonic(Duration::from_nanos(nanos))).collect::<Vec<_>>()
+    };
+    let name = |key: &str| get(key).and_then(|name| UnitName::parse(name).ok());
     let life = match get("life")? {
         "up" => Life::Up {
             run: run("run")?,
@@ -161,13 +218,19 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
             last_trigger: wall("last"),
             running: get("running") == Some("1"),
         },
+        "socket" => Life::Socket {
+            running: get("running") == Some("1"),
+            again: span("again").map(Monotonic),
+            accepted: number("accepted").unwrap_or(0),
+            refused: number("refused").unwrap_or(0),
+            polls: moments("poll"),
+            triggers: moments("started-unit"),
+        },
+        "path" => Life::Path { running: get("running") == Some("1"), triggers: moments("started-unit") },
         "active" => Life::Active,
         "down" => Life::Down,
         _ => return None,
     };
-    let recent = fields.iter().filter(|(name, _)| *name == "recent");
-    let recent =
-        recent.filter_map(|(_, value)| value.parse().ok().map(|n| Monotonic(Duration::from_nanos(n))));
     let memo = Memo {
         unit: UnitName::parse(get("unit")?).ok()?,
         life,
@@ -175,11 +238,13 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
         generation: number("generation").unwrap_or(0),
         restarts: small("restarts").unwrap_or(0),
         restart_step: small("step").unwrap_or(0),
-        recent_starts: recent.collect(),
+        recent_starts: moments("recent"),
         activated: span("activated").map(Boottime),
         rested: span("rested").map(Boottime),
         inactive_exit: wall("inactive-exit"),
         active_enter: wall("active-enter"),
+        trigger: name("trigger"),
+        connection: name("socket").map(|socket| (socket, get("source").map(str::to_owned))),
     };
     Some(Record {
         at: Boottime(span("at")?),
@@ -222,6 +287,8 @@ pub(super) mod tests {
                 rested: None,
                 inactive_exit: Some(Realtime(5)),
                 active_enter: Some(Realtime(6)),
+                trigger: Some(UnitName::parse("a.socket").unwrap()),
+                connection: Some((UnitName::parse("b.socket").unwrap(), Some("uid 7".to_owned()))),
             },
         }
     }
@@ -240,6 +307,15 @@ pub(super) mod tests {
                 last_trigger: Some(Realtime(9)),
                 running: true,
             },
+            Life::Socket {
+                running: true,
+                again: Some(Monotonic(Duration::from_millis(5))),
+                accepted: 9,
+                refused: 1,
+                polls: vec![Monotonic(Duration::from_millis(3))],
+                triggers: vec![Monotonic(Duration::from_millis(1)), Monotonic(Duration::from_millis(2))],
+            },
+            Life::Path { running: false, triggers: vec![Monotonic(Duration::from_millis(4))] },
             Life::Active,
             Life::Down,
         ];

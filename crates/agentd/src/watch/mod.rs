@@ -125,6 +125,11 @@ impl Sources {
         self.armed = deadlines;
     }
 
+    /// Has children looked at: of those that ended under a manager before nobody may tell any more.
+    pub fn look_at_children(&mut self) {
+        self.left.signals = true;
+    }
+
     /// Waits until a source has something to say.
     pub async fn wait(&mut self) -> Woken {
         poll_fn(|cx| {

@@ -168,6 +168,6 @@ pub fn taken_over(world: &World) -> Event {
 
 /// Reads the units for the first time.
 pub fn first(world: &mut World, events: &mut VecDeque<Event>) {
-    let loaded = world.loading.load(&world.config);
+    let loaded = world.loading.load(&world.config, &world.kept.instances());
     take_up(loaded, world, events);
 }
