@@ -127,12 +127,15 @@ impl Manager {
     ) {
         let Some((unit, facts)) = self.present(run) else { return drop_attachment(notification, out) };
         if !facts.may_notify(sender) {
+            let level = if facts.tells_of_sender() { Level::Warning } else { Level::Debug };
             drop_attachment(notification, out);
             let name = self.name(unit);
-            let text = format!(
-                "{name}: Ignored a notification, as NotifyAccess does not allow its sender {sender:?}."
-            );
-            out.log(Level::Debug, &name, Some(run), None, text);
+            let who = match sender {
+                Sender::Process(_) => "one of its commands".to_owned(),
+                Sender::Other { pid } => format!("process {pid}"),
+            };
+            let text = format!("{name}: Ignored a notification of {who}: NotifyAccess does not allow it.");
+            out.log(level, &name, Some(run), None, text);
             return;
         }
         facts.note(notification, out);

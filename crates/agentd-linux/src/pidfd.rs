@@ -18,6 +18,24 @@ pub enum Delivery {
     Gone,
 }
 
+/// What is asked of PIDFD_GET_INFO, and what was told.
+const PIDFD_INFO_CGROUPID: u64 = 1 << 2;
+const PIDFD_INFO_EXIT: u64 = 1 << 3;
+
+/// `_IOWR(0xFF, 11, struct pidfd_info)` with the size of [`Info`], the first version of the structure: later kernels take it.
+const PIDFD_GET_INFO: libc::Ioctl = (3 << 30 | size_of::<Info>() << 16 | 0xff << 8 | 11) as libc::Ioctl;
+
+/// `struct pidfd_info` as Linux 6.13 has it.
+#[derive(Debug, Default)]
+#[repr(C)]
+struct Info {
+    mask: u64,
+    cgroup_id: u64,
+    pids: [u32; 3],
+    ids: [u32; 8],
+    exit_code: i32,
+}
+
 impl PidFd {
     /// Opens a process by its number. None: there is no such process, or it is half gone.
     ///
@@ -66,6 +84,26 @@ impl PidFd {
     pub fn has_ended(&self) -> io::Result<bool> {
         use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
         Ok(poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO)? > 0)
+    }
+
+    /// The number of the cgroup that the process is in, or was in when it ended: the inode of its folder in the version 2
+    /// hierarchy. Linux 6.13, and 6.16 for a process that is reaped already; None where the kernel cannot tell.
+    /// PIDFD_GET_INFO of ioctl(2), include/uapi/linux/pidfd.h.
+    #[must_use]
+    pub fn cgroup_id(&self) -> Option<u64> {
+        let mut info = Info { mask: PIDFD_INFO_CGROUPID | PIDFD_INFO_EXIT, ..Info::default() };
+        // SAFETY: the call writes no more than the size that is part of its number, into the live local.
+        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), PIDFD_GET_INFO, &raw mut info) };
+        let told = result == 0 && info.mask & PIDFD_INFO_CGROUPID != 0 && info.cgroup_id != 0;
+        told.then_some(info.cgroup_id)
+    }
+
+    /// Whether the process is gone altogether, so that its number may be another's. One that has ended and is not reaped
+    /// is not gone.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        // EPERM says that it is there.
+        matches!(self.send_signal(0), Ok(Delivery::Gone))
     }
 
     /// Whether it is a child of ours that is not reaped: of the end of any other process we are told nothing but that it
@@ -136,6 +174,19 @@ mod tests {
         let own = PidFd::open(std::process::id()).unwrap().unwrap();
         assert_eq!(own.send_signal(0).unwrap(), Delivery::Sent);
         assert!(!own.has_ended().unwrap());
+    }
+
+    #[test]
+    fn the_cgroup_of_a_living_process_is_the_inode_of_its_folder() {
+        let own = PidFd::open(std::process::id()).unwrap().unwrap();
+        assert!(!own.is_gone());
+        let mount = crate::cgroup::find_mount().unwrap();
+        if let (Some(id), Some(mount)) = (own.cgroup_id(), mount) {
+            let path = crate::cgroup::of_process(std::process::id()).unwrap().unwrap();
+            let folder = mount.path.join(path.trim_start_matches('/'));
+            assert_eq!(std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(folder).unwrap()), id);
+        }
+        assert_eq!(own.cgroup_id().is_some(), crate::spawn::release() >= (6, 13));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use agentd_engine::{
     UnitView,
 };
 use agentd_linux::cgroup::{CgroupRoot, Controller};
+use agentd_linux::pidfd::PidFd;
 use agentd_linux::rlimit::Rlimit;
 use agentd_linux::timer::Clocks;
 use agentd_linux::user::Accounts;
@@ -94,6 +95,8 @@ pub struct World {
     pub accounts: Accounts,
     /// Whose IPC is to go.
     pub leavers: crate::perform::ipc::Leavers,
+    /// How many descriptors the manager may have, RLIMIT_NOFILE.
+    pub descriptors: u64,
     /// Limits that processes of units get, as the manager found them.
     pub rlimits: Vec<Rlimit>,
     /// For whom the control socket is.
@@ -112,6 +115,8 @@ pub struct World {
     pub booted: bool,
     /// Orphans that were adopted and reaped.
     pub orphans: u64,
+    /// How often it was said that a notification is lost.
+    pub lost_notifications: u32,
     /// Much work is done, so that memory can go back once the events of it are handled.
     pub tidy: bool,
     /// Children that were left for the next turn.
@@ -183,6 +188,17 @@ impl World {
         })
     }
 
+    /// The run and the place in it of who sent a notification. One who is gone has left its number, which may be another's
+    /// by now, and its cgroup, which the kernel tells from Linux 6.16.
+    #[must_use]
+    pub fn run_of_sender(&self, sender: &agentd_linux::notify::Sender) -> Option<(InvocationId, Sender)> {
+        let Some(gone) = sender.pidfd.as_ref().filter(|pidfd| pidfd.is_gone()) else {
+            return self.run_of_process(sender.pid);
+        };
+        let run = self.runs.of_cgroup(gone.cgroup_id()?)?;
+        Some((run, Sender::Other { pid: sender.pid }))
+    }
+
     /// The run and the place in it of a process that says something.
     #[must_use]
     pub fn run_of_process(&self, pid: u32) -> Option<(InvocationId, Sender)> {
@@ -218,6 +234,21 @@ impl World {
     pub fn adopted(&mut self, pid: u32, unit: Option<UnitName>) {
         self.orphans += 1;
         tracing::debug!(pid, unit = unit.as_ref().map(UnitName::as_str), "reaped an orphan");
+    }
+
+    /// Says that a notification could not be laid to a unit's charge: a few times where something may be lost by it.
+    pub fn notified_by_nobody(&mut self, sender: &agentd_linux::notify::Sender) {
+        let (pid, uid) = (sender.pid, sender.uid);
+        if !sender.pidfd.as_ref().is_some_and(PidFd::is_gone) && self.unit_of_process(pid).is_none() {
+            tracing::debug!(pid, uid, "a notification came from no unit's process");
+        } else if self.lost_notifications < COMPLAINTS {
+            self.lost_notifications += 1;
+            tracing::warn!(
+                pid,
+                uid,
+                "a notification is lost: its sender was gone when it was read, and this kernel (before Linux 6.16) does not tell where it lived; let it wait until it was heard, as `systemd-notify` and BARRIER=1 do"
+            );
+        }
     }
 
     /// Says what is wrong with a notification of a run, a few times: a flood of them is not to become one of lines.

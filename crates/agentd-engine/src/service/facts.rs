@@ -76,6 +76,8 @@ pub(crate) struct Run {
     pub(crate) monitor: Option<Monitor>,
     /// `NOTIFYACCESS=`: what the service itself has made of `NotifyAccess`.
     pub(crate) notify_access: Option<NotifyAccess>,
+    /// A notification of one who may not notify was told of: a flood of them is not to become one of lines.
+    pub(crate) told_of_sender: bool,
 }
 
 impl Run {
@@ -113,6 +115,7 @@ impl Run {
             trigger,
             monitor,
             notify_access: None,
+            told_of_sender: false,
         }
     }
 

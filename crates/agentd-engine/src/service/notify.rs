@@ -41,6 +41,11 @@ impl Facts {
         }
     }
 
+    /// Whether a notification of one who may not notify is to be told of: the first of a run.
+    pub(crate) fn tells_of_sender(&mut self) -> bool {
+        self.run.as_mut().is_some_and(|run| !std::mem::replace(&mut run.told_of_sender, true))
+    }
+
     /// Takes from a notification what changes no state: texts and signs of life.
     pub(crate) fn note(&mut self, notification: &Notification, out: &Out<'_>) {
         if let Some(text) = &notification.status {

@@ -103,6 +103,13 @@ impl Leaf {
         &self.path
     }
 
+    /// Its number, as a pidfd tells it of a process ([`crate::pidfd::PidFd::cgroup_id`]): the inode of its folder. None where
+    /// fstat(2) fails, which it does not.
+    #[must_use]
+    pub fn id(&self) -> Option<u64> {
+        nix::sys::stat::fstat(&self.folder).ok().map(|status| status.st_ino)
+    }
+
     /// Its path as `/proc/PID/cgroup` and systemd's `ControlGroup` say it.
     #[must_use]
     pub fn cgroup(&self) -> &str {

@@ -30,8 +30,8 @@ pub fn send(unit: &Unit, more: bool, answer: &Answer) -> bool {
         return answer.send(last(&GetFilesReply { files }));
     }
     let end = GetFilesReply { files: files.pop().into_iter().collect() };
-    files.into_iter().all(|file| answer.send(continued(&GetFilesReply { files: vec![file] })))
-        && answer.send(last(&end))
+    let pages = files.into_iter().map(|file| continued(&GetFilesReply { files: vec![file] }));
+    answer.send_all(pages.chain([last(&end)]).collect())
 }
 
 /// Whether the files of a unit are others than those it was read from: changed, gone, or new ones beside them.

@@ -45,10 +45,8 @@ pub fn send(
         let mut sink = Some(answer);
         let id = log.follow(unit, lines, move |entries| {
             // A client that reads too slowly is let go, as a gap in what it sees would be worse.
-            let sent = pages(source, &identifier, entries, false)
-                .into_iter()
-                .all(|r| sink.as_ref().is_some_and(|a| a.send(r)));
-            if !sent {
+            let pages = pages(source, &identifier, entries, false);
+            if !sink.as_ref().is_some_and(|answer| answer.send_all(pages)) {
                 sink = None;
             }
         });
@@ -59,7 +57,7 @@ pub fn send(
         Ok(entries) => {
             let all = pages(source, &identifier, entries, true);
             if more || all.len() == 1 {
-                all.into_iter().all(|reply| answer.send(reply));
+                answer.send_all(all);
             } else {
                 answer.result::<GetLogsReply>(Err(CallError::ExpectedMore {}));
             }

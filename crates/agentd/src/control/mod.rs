@@ -38,21 +38,48 @@ pub struct Inbound {
     pub answer: Answer,
 }
 
+/// What is sent to a client in one go.
+#[derive(Debug)]
+pub enum Parcel {
+    /// A reply.
+    One(Reply),
+    /// Replies that are there already and follow each other, however many: the pages of a long list.
+    All(Vec<Reply>),
+}
+
+impl IntoIterator for Parcel {
+    type Item = Reply;
+    type IntoIter = std::iter::Chain<std::option::IntoIter<Reply>, std::vec::IntoIter<Reply>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let (one, all) = match self {
+            Self::One(reply) => (Some(reply), Vec::new()),
+            Self::All(replies) => (None, replies),
+        };
+        one.into_iter().chain(all)
+    }
+}
+
 /// The way back to one client, for one call. Dropping it ends the call.
 #[derive(Debug, Clone)]
-pub struct Answer(mpsc::Sender<Reply>);
+pub struct Answer(mpsc::Sender<Parcel>);
 
 impl Answer {
-    /// A way back that holds at most `depth` replies that the client has not read.
+    /// A way back that holds at most `depth` parcels that the client has not read.
     #[must_use]
-    pub fn channel(depth: usize) -> (Self, mpsc::Receiver<Reply>) {
+    pub fn channel(depth: usize) -> (Self, mpsc::Receiver<Parcel>) {
         let (sender, receiver) = mpsc::channel(depth);
         (Self(sender), receiver)
     }
 
     /// Sends a reply; false if the client is gone or reads too slowly, which is the client's own loss.
     pub fn send(&self, reply: Reply) -> bool {
-        self.0.try_send(reply).is_ok()
+        self.0.try_send(Parcel::One(reply)).is_ok()
+    }
+
+    /// Sends replies that follow each other, as fast as the client reads them; false as [`Answer::send`] says.
+    pub fn send_all(&self, replies: Vec<Reply>) -> bool {
+        self.0.try_send(Parcel::All(replies)).is_ok()
     }
 
     /// Sends the last reply, or the error that kept us from one.
@@ -78,7 +105,7 @@ impl Answer {
 
 /// A call that is answered from elsewhere.
 #[derive(Debug, Clone)]
-pub struct Follower(mpsc::WeakSender<Reply>);
+pub struct Follower(mpsc::WeakSender<Parcel>);
 
 impl Follower {
     /// Whether the call has ended, on either side.

@@ -28,5 +28,6 @@ pub fn send<T: Serialize, R: Serialize>(
     if !pages.is_empty() && !more {
         return answer.result::<R>(Err(CallError::ExpectedMore {}));
     }
-    pages.into_iter().all(|page| answer.send(continued(&reply(page)))) && answer.send(last(&end))
+    let pages = pages.into_iter().map(|page| continued(&reply(page)));
+    answer.send_all(pages.chain([last(&end)]).collect())
 }

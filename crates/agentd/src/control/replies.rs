@@ -114,7 +114,14 @@ fn call_error(error: &RequestError) -> CallError {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::mpsc::Receiver;
+
     use super::*;
+    use crate::control::Parcel;
+
+    fn reply(client: &mut Receiver<Parcel>) -> agentd_protocol::Reply {
+        client.try_recv().unwrap().into_iter().next().unwrap()
+    }
 
     #[test]
     fn a_client_that_waits_hears_once_when_the_job_has_ended() {
@@ -124,7 +131,7 @@ mod tests {
         replies.accepted(request, JobId(5));
         assert!(client.try_recv().is_err());
         replies.finished(request, JobResult::Failed);
-        let reply: JobReply = client.try_recv().unwrap().into_result().unwrap();
+        let reply: JobReply = reply(&mut client).into_result().unwrap();
         assert_eq!(reply, JobReply { job: Some(5), result: Some(WireResult::Failed) });
         replies.finished(request, JobResult::Done);
         assert!(client.try_recv().is_err());
@@ -136,7 +143,7 @@ mod tests {
         let (answer, mut client) = Answer::channel(4);
         let request = replies.expect(answer, false);
         replies.accepted(request, JobId(5));
-        let reply: JobReply = client.try_recv().unwrap().into_result().unwrap();
+        let reply: JobReply = reply(&mut client).into_result().unwrap();
         assert_eq!(reply, JobReply { job: Some(5), result: None });
     }
 
@@ -147,7 +154,7 @@ mod tests {
         let request = replies.expect(answer, true);
         let unit = UnitName::parse("ghost.service").unwrap();
         replies.refused(request, &RequestError::NotFound(unit));
-        let error = client.try_recv().unwrap().into_result::<JobReply>().unwrap_err();
+        let error = reply(&mut client).into_result::<JobReply>().unwrap_err();
         assert_eq!(error.to_string(), "Unit ghost.service not found.");
     }
 }

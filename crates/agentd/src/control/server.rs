@@ -21,7 +21,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::access::Peer;
-use super::{Answer, Inbound};
+use super::{Answer, Inbound, Parcel};
 use crate::perform::plan::chain;
 
 /// How many clients there are at once; more are told to come back. Each holds two descriptors and a small buffer.
@@ -226,24 +226,25 @@ impl Client {
     }
 
     /// Hands replies on until the last one. A client that hangs up meanwhile is noticed: its call ends, its job goes on.
-    async fn answer(&mut self, mut replies: mpsc::Receiver<Reply>) -> io::Result<()> {
+    async fn answer(&mut self, mut replies: mpsc::Receiver<Parcel>) -> io::Result<()> {
         loop {
-            let reply = tokio::select! {
+            let parcel = tokio::select! {
                 biased;
-                reply = replies.recv() => reply,
+                parcel = replies.recv() => parcel,
                 gone = hung_up(&self.stream) => {
                     gone?;
                     replies.recv().await
                 }
             };
-            let Some(reply) = reply else {
+            let Some(parcel) = parcel else {
                 let message = "the manager dropped the call, as its answers were not read".to_owned();
                 return self.write(&CallError::Busy { message }.to_reply()).await;
             };
-            let last = !reply.continues;
-            self.write(&reply).await?;
-            if last {
-                return Ok(());
+            for reply in parcel {
+                self.write(&reply).await?;
+                if !reply.continues {
+                    return Ok(());
+                }
             }
         }
     }

@@ -158,6 +158,13 @@ impl Runs {
         Some((run, self.get(run)?))
     }
 
+    /// The live run whose cgroup has this number, [`Leaf::id`].
+    #[must_use]
+    pub fn of_cgroup(&self, id: u64) -> Option<InvocationId> {
+        let is_it = |run: &Run| run.cgroup.as_ref().and_then(Leaf::id) == Some(id);
+        self.iter().find_map(|(run, entry)| is_it(entry).then_some(run))
+    }
+
     /// All live runs.
     pub fn iter(&self) -> impl Iterator<Item = (InvocationId, &Run)> {
         self.runs.iter().map(|(id, run)| (*id, run.as_ref()))

@@ -1,7 +1,7 @@
 //! The beginning of a run: its cgroup with its limits, its fencing token, and where its output goes.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -50,6 +50,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
         world.watches.add_memory(spawn.run, leaf);
     }
     let output = output(world, unit, spawn.run)?;
+    leave_room(world, [output.fd.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)])?;
     let private_tmp = service.sandbox.private_tmp.then(|| temporary::make(spawn.run)).transpose()?;
     world.runs.begin(
         spawn.run,
@@ -75,6 +76,25 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
         },
     );
     Ok(())
+}
+
+/// So many descriptors are kept back when units take all others: clients, the log and the journal need them.
+const KEPT_BACK: u64 = 12;
+
+/// Refuses a run that would take the last descriptors: as the kernel gives out the lowest number that is free, the newest
+/// tell how many are in use.
+fn leave_room(world: &World, newest: [Option<BorrowedFd<'_>>; 2]) -> Result<(), SpawnFailure> {
+    let highest =
+        newest.into_iter().flatten().map(|fd| fd.as_raw_fd()).max().and_then(|fd| u64::try_from(fd).ok());
+    if highest.is_none_or(|highest| highest.saturating_add(KEPT_BACK) < world.descriptors) {
+        return Ok(());
+    }
+    Err(resources(format!(
+        "{} of agentd's {} descriptors are in use, and the rest is kept for its clients and logs; stop units, or start \
+         agentd with a higher limit (ulimit -n, LimitNOFILE)",
+        highest.unwrap_or_default(),
+        world.descriptors
+    )))
 }
 
 /// Where a run's standard output and standard error go.

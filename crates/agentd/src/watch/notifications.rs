@@ -22,7 +22,7 @@ pub fn drain(socket: &mut NotifySocket, world: &mut World, events: &mut VecDeque
         match socket.receive() {
             Ok(Some(Received::Datagram(datagram))) => take(datagram, world, events),
             Ok(Some(Received::Refused { sender })) => {
-                match sender.as_ref().and_then(|sender| world.run_of_process(sender.pid)) {
+                match sender.as_ref().and_then(|sender| world.run_of_sender(sender)) {
                     Some((run, _)) => world.complain(run, format_args!("was longer than any may be")),
                     None => tracing::debug!(
                         ?sender,
@@ -41,9 +41,8 @@ pub fn drain(socket: &mut NotifySocket, world: &mut World, events: &mut VecDeque
 }
 
 fn take(datagram: Datagram, world: &mut World, events: &mut VecDeque<Event>) {
-    let pid = datagram.sender.pid;
-    let Some((run, sender)) = world.run_of_process(pid) else {
-        tracing::debug!(pid, uid = datagram.sender.uid, "a notification came from no unit's process");
+    let Some((run, sender)) = world.run_of_sender(&datagram.sender) else {
+        world.notified_by_nobody(&datagram.sender);
         return;
     };
     match NotifyMessage::parse(&datagram.bytes) {
