@@ -133,6 +133,19 @@ pub fn parent(pid: u32) -> io::Result<Option<u32>> {
     Ok(read_process(pid)?.filter(|process| !process.zombie).map(|process| process.parent))
 }
 
+/// How many children of a process have ended and wait for it to fetch their status. 0 where the kernel lists no children
+/// (CONFIG_PROC_CHILDREN) or the process is gone. proc_pid_task_children(5).
+#[must_use]
+pub fn zombies_of(pid: u32) -> u64 {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let children = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let is_zombie = |child: &str| {
+        let process = child.parse().ok().and_then(|child| read_process(child).ok().flatten());
+        process.is_some_and(|process| process.zombie)
+    };
+    children.map(|all| all.split_ascii_whitespace().filter(|child| is_zombie(child)).count() as u64).sum()
+}
+
 /// All processes that `/proc` shows.
 fn all_processes() -> io::Result<HashMap<u32, Process>> {
     let mut all = HashMap::new();

@@ -254,6 +254,10 @@ pub struct GetProcessesReply {
     /// Processes that did not fit; 0 in all but monstrous units.
     #[serde(default)]
     pub omitted: u64,
+    /// Processes that have ended and whose parent, a process of the unit, has not fetched their status. They are in no
+    /// cgroup any more, and not among the groups.
+    #[serde(default)]
+    pub zombies: u64,
 }
 
 /// The processes of one cgroup.

@@ -73,6 +73,40 @@ fn a_stop_takes_the_whole_tree_and_never_restarts() {
 }
 
 #[test]
+fn b006_zombies_that_are_not_ours_to_reap_are_counted_and_go_with_their_parent() {
+    let setup = Setup::new("zombies");
+    let up = setup.path("up");
+    let program = setup.file(
+        "breeder.py",
+        &format!(
+            "import os, time\nfor i in range(40):\n    if os.fork() == 0:\n        os._exit(0)\nos.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)\nopen({:?}, 'w').close()\ntime.sleep(1000)\n",
+            up.display().to_string()
+        ),
+    );
+    setup.unit(
+        "breeder.service",
+        &format!("[Service]\nExecStart = [\"/usr/bin/python3\", \"{}\"]\n", program.display()),
+    );
+    setup.unit("default.target", "[Unit]\nWants = [\"breeder.service\"]\n");
+    let mut manager = setup.start();
+    manager.until("the children do not come", |_| up.exists());
+    manager
+        .until("the zombies are not shown", |m| text(&m.ctl(&["status", "breeder"])).contains("Zombies: 40"));
+    manager.ok(&["stop", "breeder"]);
+    assert!(!text(&manager.ctl(&["status", "breeder"])).contains("Zombies"));
+}
+
+#[test]
+fn b041_a_real_time_signal_that_means_nothing_ends_nothing() {
+    let setup = Setup::new("noise");
+    setup.unit("default.target", "[Unit]\n");
+    let mut manager = setup.start();
+    kill("50", manager.pid());
+    manager.wait_for_log("is ignored", "the signal is not told of");
+    manager.ok(&["status"]);
+}
+
+#[test]
 fn the_command_after_the_last_process_runs_in_the_cgroup_of_its_unit() {
     let setup = Setup::new("stop-post");
     let left = setup.path("left");

@@ -92,6 +92,7 @@ pub fn processes(view: &UnitView, world: &World) -> GetProcessesReply {
     pids.sort_unstable();
     let omitted = pids.len().saturating_sub(MAX_PROCESSES) as u64;
     pids.truncate(MAX_PROCESSES);
+    let zombies = pids.iter().map(|pid| agentd_linux::tree::zombies_of(*pid)).sum();
     let mut groups: BTreeMap<String, Vec<ProcessInfo>> = BTreeMap::new();
     for pid in pids {
         // One that is gone by now is left out.
@@ -100,7 +101,7 @@ pub fn processes(view: &UnitView, world: &World) -> GetProcessesReply {
         groups.entry(path).or_default().push(info);
     }
     let groups = groups.into_iter().map(|(path, processes)| ProcessGroup { path, processes }).collect();
-    GetProcessesReply { groups, omitted }
+    GetProcessesReply { groups, omitted, zombies }
 }
 
 fn process(pid: u32) -> Option<ProcessInfo> {

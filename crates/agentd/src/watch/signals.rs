@@ -13,8 +13,21 @@ use crate::world::World;
 
 /// The signals that the manager reads; all others keep their default. Blocked from the first moment of main.
 ///
-/// 37 to 39 are SIGRTMIN+3 to +5 of glibc's senders, whatever libc we are built with.
-pub const WATCHED: [i32; 10] = [1, 2, 10, 12, 15, 17, 30, 37, 38, 39];
+/// 37 to 39 are SIGRTMIN+3 to +5 of glibc's senders, whatever libc we are built with. The other real-time signals are read
+/// to be told of and ignored: by default they would end a manager that is not the init.
+pub const WATCHED: [i32; 38] = {
+    let mut watched = [0; 38];
+    let named = [SIGHUP, SIGINT, SIGUSR1, SIGUSR2, SIGTERM, SIGCHLD, SIGPWR];
+    let mut at = 0;
+    while at < watched.len() {
+        watched[at] = if at < named.len() { named[at] } else { FIRST_REAL_TIME + (at - named.len()) as i32 };
+        at += 1;
+    }
+    watched
+};
+
+/// SIGRTMIN of glibc's senders; 64 is the last.
+const FIRST_REAL_TIME: i32 = 34;
 
 const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;
@@ -63,11 +76,22 @@ fn take(info: &SignalInfo, world: &mut World, events: &mut VecDeque<Event>) {
         (SIGINT | SIGTERM | SIGPWR | HALT | POWEROFF | REBOOT, _) => {
             shutdown(ShutdownKind::Exit(0), world, events);
         }
-        _ => tracing::info!("{name} means nothing here"),
+        _ => tracing::warn!("{name} is ignored: it means nothing to this manager"),
     }
 }
 
 fn shutdown(kind: ShutdownKind, world: &mut World, events: &mut VecDeque<Event>) {
     let id = world.replies.unattended();
     events.push_back(Event::Request { id, request: Request::Shutdown { kind } });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_real_time_signal_is_read_and_no_libc_keeps_one_of_them() {
+        assert_eq!(WATCHED[..7], [1, 2, 10, 12, 15, 17, 30]);
+        assert!(WATCHED[7..].iter().copied().eq(34..=64));
+    }
 }

@@ -258,6 +258,10 @@ impl<W: Write> Page<'_, W> {
         if !waits.is_empty() {
             self.label("Pressure", waits.join(" "))?;
         }
+        let zombies = self.status.processes.zombies;
+        if zombies > 0 {
+            self.label("Zombies", format!("{zombies} (ended; their parent does not wait for them)"))?;
+        }
         for survivor in &unit.survivors {
             let survivor = self.context.style.bad(shown(survivor)).to_string();
             self.label("Survivor", survivor)?;

@@ -73,7 +73,7 @@ fn running() -> UnitStatus {
         message: "ready".into(),
         ..LogEntry::default()
     }];
-    UnitStatus { properties, processes: GetProcessesReply { groups, omitted: 0 }, log }
+    UnitStatus { properties, processes: GetProcessesReply { groups, omitted: 0, zombies: 40 }, log }
 }
 
 #[test]
@@ -91,6 +91,7 @@ fn a_running_service_fills_the_page_in_systemctls_layout() {
       Tasks: 3 (limit: 64)
      Memory: 5.0M (max: 64.0M peak: 6.0M)
         CPU: 1.234s (quota: 150%)
+    Zombies: 40 (ended; their parent does not wait for them)
      CGroup: /system.slice/web.service
              ├─77 /usr/bin/web --port 80
              └─78 worker

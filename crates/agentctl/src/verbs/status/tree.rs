@@ -91,7 +91,7 @@ mod tests {
 
     fn drawn(groups: Vec<ProcessGroup>) -> String {
         let mut out = Vec::new();
-        write(&GetProcessesReply { groups, omitted: 0 }, "", &mut out).unwrap();
+        write(&GetProcessesReply { groups, ..GetProcessesReply::default() }, "", &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
