@@ -14,6 +14,7 @@ pub fn sandbox(service: &ServiceSection) -> Vec<(&'static str, String)> {
     let mut keys = identity(service);
     keys.extend(view(&service.sandbox));
     keys.extend(kernel(&service.sandbox));
+    keys.push(("DevicePolicy", service.device_policy().as_word().to_owned()));
     keys
 }
 

@@ -34,7 +34,7 @@ pub use execution::{
     CpuPolicy, EnvironmentFile, Execution, FOLDER_MODE, Folders, Input, IoClass, KeyringMode,
     LimitedResource, NumaPolicy, Output, Personality, Preserve, ResourceLimit, Seize,
 };
-pub use filters::{DevicePolicy, DeviceRule, Filters};
+pub use filters::{AddressRange, DevicePolicy, DeviceRule, DeviceWall, Filters};
 pub use life::{ExitStatusSet, ExitType, Life, RestartMode, TimeoutMode};
 pub use resources::{IoBound, IoDevice, OomPolicy, Resources};
 pub use sandbox::{

@@ -93,6 +93,8 @@ pub struct World {
     pub mains: crate::watch::mains::Mains,
     /// Users and groups.
     pub accounts: Accounts,
+    /// What units may reach.
+    pub reach: crate::perform::reach::Reach,
     /// Whose IPC is to go.
     pub leavers: crate::perform::ipc::Leavers,
     /// How many descriptors the manager may have, RLIMIT_NOFILE.
@@ -447,7 +449,11 @@ impl World {
         let has = self.cgroups.as_ref().map(CgroupRoot::enforceable).unwrap_or_default();
         let service = &body.service;
         let more = &service.resources;
-        [
+        let programs = crate::perform::reach::refused(self).into_iter().flat_map(|why| {
+            let keys = crate::perform::reach::keys(service).into_iter();
+            keys.map(move |key| format!("{key} is not enforced: {why}"))
+        });
+        let limits = [
             ("MemoryMax", service.memory_max.is_some(), Controller::Memory),
             ("MemoryMin", more.memory_min.is_some(), Controller::Memory),
             ("MemoryLow", more.memory_low.is_some(), Controller::Memory),
@@ -469,8 +475,8 @@ impl World {
                 "{key} is not enforced: units have no cgroups with the controller {} here",
                 controller.name()
             )
-        })
-        .collect()
+        });
+        limits.chain(programs).collect()
     }
 
     /// Gives live runs the limits of newer definitions that differ in nothing else.

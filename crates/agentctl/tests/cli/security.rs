@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::manager::{Folder, outcome};
 
 /// Where the answers differ, as agentd does not enforce what systemd does; but for PrivateMounts never for the better.
-const NOT_ENFORCED: [&str; 3] = ["DeviceAllow", "IPAddressDeny", "PrivateMounts"];
+const NOT_ENFORCED: [&str; 1] = ["PrivateMounts"];
 
 /// Lines of `[Service]`, a unit each: every key that has a check, alone and with others.
 const UNITS: &[&str] = &[
@@ -47,6 +47,15 @@ const UNITS: &[&str] = &[
     "SystemCallFilter=~adjtimex",
     "PrivateUsers=yes\nPrivateMounts=yes",
     "User=daemon\nRemoveIPC=yes",
+    "DevicePolicy=closed",
+    "DevicePolicy=strict\nDeviceAllow=/dev/null rw",
+    "DeviceAllow=char-pts rw",
+    "PrivateDevices=yes\nProtectClock=yes",
+    "IPAddressDeny=any",
+    "IPAddressDeny=any\nIPAddressAllow=localhost",
+    "IPAddressDeny=any\nIPAddressAllow=10.0.0.0/8 127.0.0.1",
+    "IPAddressDeny=10.0.0.0/8",
+    "IPAddressDeny=0.0.0.0/0",
     "MountFlags=slave",
     "MountFlags=private\nNoExecPaths=/tmp",
     "KeyringMode=shared",

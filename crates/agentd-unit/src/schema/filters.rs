@@ -1,47 +1,42 @@
 //! What a service may reach, systemd.resource-control(5).
 
+use std::net::IpAddr;
+
 use super::apply::{ApplyContext, resets};
 use super::execution::scalar;
 use super::slot::{names, put};
 use super::{Setting, Slot};
 use crate::assignment::Value;
-use crate::sections::{DevicePolicy, DeviceRule};
+use crate::sections::{AddressRange, DevicePolicy, DeviceRule};
 use crate::values::Refused;
-
-const DEVICES: &str = "device filters come with a later version";
-const ADDRESSES: &str = "address filters come with a later version";
 
 /// The keys.
 pub(super) const SETTINGS: &[Setting] = &[
-    Setting::typed(
+    Setting::new(
         "DeviceAllow",
         Slot::Own("device with letters of rwm, or a list of them", |value, d, cx| {
             devices(&mut d.service.filters.device_allow, value, cx);
         }),
         "Devices that it may use: a path below /dev, char-NAME or block-NAME.",
-        DEVICES,
     ),
-    Setting::typed(
+    Setting::new(
         "DevicePolicy",
         Slot::Choice(names::<DevicePolicy>, |d, word| put(&mut d.service.filters.device_policy, word)),
         "Which devices it may use besides; default auto, all if DeviceAllow names none.",
-        DEVICES,
     ),
-    Setting::typed(
+    Setting::new(
         "IPAddressAllow",
         Slot::Own("list of addresses", |value, d, cx| {
             addresses(&mut d.service.filters.address_allow, value, cx);
         }),
         "Addresses that it may talk to, also where IPAddressDeny names them.",
-        ADDRESSES,
     ),
-    Setting::typed(
+    Setting::new(
         "IPAddressDeny",
         Slot::Own("list of addresses", |value, d, cx| {
             addresses(&mut d.service.filters.address_deny, value, cx);
         }),
         "Addresses that it may not talk to: any, localhost, link-local, multicast or ADDRESS/BITS.",
-        ADDRESSES,
     ),
 ];
 
@@ -67,28 +62,39 @@ fn device(text: &str) -> Result<DeviceRule, Refused> {
     Ok(DeviceRule { device: device.to_owned(), read: has('r'), write: has('w'), make: has('m') })
 }
 
-fn addresses(field: &mut Vec<String>, value: &Value<'_>, cx: &mut ApplyContext<'_>) {
+fn addresses(field: &mut Vec<AddressRange>, value: &Value<'_>, cx: &mut ApplyContext<'_>) {
     if resets(value) {
         return field.clear();
     }
     for (span, word) in cx.words(value, "a list of addresses").unwrap_or_default() {
-        field.extend(cx.take(&span, address(&word)));
+        field.extend(cx.take(&span, address(&word)).into_iter().flatten());
     }
 }
 
-fn address(text: &str) -> Result<String, Refused> {
-    if matches!(text, "any" | "localhost" | "link-local" | "multicast") {
-        return Ok(text.to_owned());
+/// What each word stands for, systemd.resource-control(5).
+const RANGES: [(&str, [&str; 2]); 4] = [
+    ("any", ["0.0.0.0/0", "::/0"]),
+    ("localhost", ["127.0.0.0/8", "::1/128"]),
+    ("link-local", ["169.254.0.0/16", "fe80::/64"]),
+    ("multicast", ["224.0.0.0/4", "ff00::/8"]),
+];
+
+fn address(text: &str) -> Result<Vec<AddressRange>, Refused> {
+    match RANGES.iter().find(|(word, _)| *word == text) {
+        Some((_, ranges)) => ranges.iter().map(|text| range(text)).collect(),
+        None => range(text).map(|range| vec![range]),
     }
+}
+
+fn range(text: &str) -> Result<AddressRange, Refused> {
     let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
-    let most = match address.parse() {
-        Ok(std::net::IpAddr::V4(_)) => 32,
-        Ok(std::net::IpAddr::V6(_)) => 128,
+    let (address, most) = match address.parse() {
+        Ok(address @ IpAddr::V4(_)) => (address, 32),
+        Ok(address @ IpAddr::V6(_)) => (address, 128),
         Err(_) => return Err(Refused::of(text, "is no address", "write ADDRESS/BITS, any or localhost")),
     };
-    match bits.map(str::parse::<u32>) {
-        None => Ok(text.to_owned()),
-        Some(Ok(bits)) if bits <= most => Ok(text.to_owned()),
-        Some(_) => Err(Refused::of(text, "has no such number of bits", "write for example 10.0.0.0/8")),
+    match bits.map_or(Ok(most), str::parse::<u8>) {
+        Ok(bits) if bits <= most => Ok(AddressRange { address, bits }),
+        _ => Err(Refused::of(text, "has no such number of bits", "write for example 10.0.0.0/8")),
     }
 }

@@ -1,5 +1,8 @@
 //! What a service may reach, systemd.resource-control(5).
 
+use std::net::IpAddr;
+
+use super::ServiceSection;
 use crate::words::Words;
 
 /// Filters of devices and addresses.
@@ -9,10 +12,19 @@ pub struct Filters {
     pub device_allow: Vec<DeviceRule>,
     /// `DevicePolicy`: which it may use besides.
     pub device_policy: DevicePolicy,
-    /// `IPAddressAllow`: addresses that it may talk to, as written.
-    pub address_allow: Vec<String>,
-    /// `IPAddressDeny`: addresses that it may not talk to, as written.
-    pub address_deny: Vec<String>,
+    /// `IPAddressAllow`: addresses that it may talk to, whatever `address_deny` says.
+    pub address_allow: Vec<AddressRange>,
+    /// `IPAddressDeny`: addresses that it may not talk to.
+    pub address_deny: Vec<AddressRange>,
+}
+
+/// Addresses with the same beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressRange {
+    /// One of them.
+    pub address: IpAddr,
+    /// How many bits they have in common.
+    pub bits: u8,
 }
 
 /// One `DeviceAllow`.
@@ -43,4 +55,45 @@ pub enum DevicePolicy {
 impl Words for DevicePolicy {
     const WORDS: &'static [(&'static str, Self)] =
         &[("auto", Self::Auto), ("closed", Self::Closed), ("strict", Self::Strict)];
+}
+
+/// What of its devices a service may use in the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceWall {
+    /// `/dev/null` and its kind, and pseudo terminals.
+    pub pseudo: bool,
+    /// These besides.
+    pub rules: Vec<DeviceRule>,
+    /// The key that asks for it; none: it comes along with others.
+    pub key: Option<&'static str>,
+}
+
+impl ServiceSection {
+    /// The devices that it may use; `None`: all. As in systemd `PrivateDevices` brings `DevicePolicy=closed` along, and
+    /// `ProtectClock` lets the clock of the machine be read.
+    #[must_use]
+    pub fn device_wall(&self) -> Option<DeviceWall> {
+        let filters = &self.filters;
+        let mut rules = filters.device_allow.clone();
+        let key = match filters.device_policy {
+            DevicePolicy::Closed | DevicePolicy::Strict => Some("DevicePolicy"),
+            DevicePolicy::Auto if !rules.is_empty() => Some("DeviceAllow"),
+            DevicePolicy::Auto => None,
+        };
+        if self.sandbox.protect_clock {
+            rules.push(DeviceRule { device: "char-rtc".to_owned(), read: true, write: false, make: false });
+        }
+        let pseudo = filters.device_policy != DevicePolicy::Strict;
+        let walled = key.is_some() || self.sandbox.private_devices || !rules.is_empty();
+        walled.then_some(DeviceWall { pseudo, rules, key })
+    }
+
+    /// `DevicePolicy`, with what other keys bring along.
+    #[must_use]
+    pub fn device_policy(&self) -> DevicePolicy {
+        match self.filters.device_policy {
+            DevicePolicy::Auto if self.sandbox.private_devices => DevicePolicy::Closed,
+            policy => policy,
+        }
+    }
 }

@@ -354,6 +354,7 @@ fn build_world(
         kept,
         reexec: Vec::new(),
         kept_folders: BTreeMap::new(),
+        reach: crate::perform::reach::Reach::probe(),
         leavers: crate::perform::ipc::Leavers::new(),
         accounts,
         lock,

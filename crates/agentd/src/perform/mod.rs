@@ -21,6 +21,7 @@ pub mod plan;
 pub mod process;
 pub mod properties;
 pub mod python;
+pub mod reach;
 pub mod runs;
 pub mod sandbox;
 pub mod sockets;

@@ -14,7 +14,7 @@ use agentd_unit::{Unit, UnitName};
 use super::disks;
 use super::plan::{chain, resources};
 use super::runs::{Processes, Run};
-use super::{identity, streams, temporary};
+use super::{identity, reach, streams, temporary};
 use crate::world::World;
 
 /// Where units are without a `Slice`.
@@ -46,6 +46,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
             leaf.delegate(owner.uid, owner.gid).map_err(|e| resources(format!("Delegate: {}", chain(&e))))?;
         }
     }
+    reach::wall(world, unit, service, cgroup.as_ref())?;
     if let (Some(leaf), true) = (&cgroup, service.memory_max.is_some()) {
         world.watches.add_memory(spawn.run, leaf);
     }

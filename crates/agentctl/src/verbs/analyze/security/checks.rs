@@ -218,14 +218,14 @@ pub(super) const CHECKS: &[Check] = &[
     check(
         ("DeviceAllow", "DeviceAllow="),
         (1000, 10),
-        Judge::Rule(|_| Some(10)),
-        ["It may use few devices", "No device is denied to it; agentd has no device filter"],
+        Judge::Rule(|f| Some(f.devices())),
+        ["It may use no devices but pseudo ones", "It may use further devices, or all"],
     ),
     check(
         ("IPAddressDeny", "IPAddressDeny="),
         (1000, 10),
-        Judge::Rule(|_| Some(10)),
-        ["It may talk to few addresses", "No address is denied to it; agentd has no address filter"],
+        Judge::Rule(|f| Some(f.addresses())),
+        ["It may talk to no address", "It may talk to some addresses, or to all"],
     ),
     check(
         ("CapabilityBoundingSet_CAP_SYS_ADMIN", "CapabilityBoundingSet=~CAP_SYS_ADMIN"),

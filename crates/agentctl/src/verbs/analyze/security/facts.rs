@@ -1,6 +1,8 @@
 //! What the checks look at: a service's keys, and what follows from them.
 
-use agentd_unit::sections::{KeyringMode, NotifyAccess, ProtectHome, ProtectProc, ProtectSystem, Sandbox};
+use agentd_unit::sections::{
+    DevicePolicy, KeyringMode, NotifyAccess, ProtectHome, ProtectProc, ProtectSystem, Sandbox,
+};
 use agentd_unit::values::{capability, syscalls};
 use agentd_unit::{ServiceSection, Unit};
 
@@ -103,6 +105,29 @@ impl<'a> Facts<'a> {
             ProtectProc::Default => 3,
             ProtectProc::NoAccess => 1,
             ProtectProc::Invisible | ProtectProc::Ptraceable => 0,
+        }
+    }
+
+    /// 0 for pseudo devices alone, 5 for some others, 10 for all.
+    pub(super) fn devices(&self) -> u64 {
+        match (self.service.device_policy(), self.service.device_wall()) {
+            (DevicePolicy::Auto, _) | (_, None) => 10,
+            (_, Some(wall)) if wall.rules.is_empty() => 0,
+            (_, Some(_)) => 5,
+        }
+    }
+
+    /// 10 if not all are denied; else how far the exceptions reach.
+    pub(super) fn addresses(&self) -> u64 {
+        let filters = &self.service.filters;
+        let denied = |v4: bool| {
+            filters.address_deny.iter().any(|range| range.bits == 0 && range.address.is_ipv4() == v4)
+        };
+        match filters.address_allow.iter().all(|range| range.address.is_loopback()) {
+            _ if !denied(true) || !denied(false) => 10,
+            false => 5,
+            true if filters.address_allow.is_empty() => 0,
+            true => 2,
         }
     }
 
