@@ -15,13 +15,15 @@ use crate::state::{ActiveState, ServiceResult};
 const NOT_EXITED: u8 = 255;
 
 /// An end of everything that follows from one unit.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Ending {
     /// The setting that asks for it.
     key: &'static str,
     action: Action,
     /// What the manager exits with, if that is how it ends.
     code: u8,
+    /// What a reboot hands to reboot(2).
+    argument: Option<String>,
 }
 
 /// How much is waited for.
@@ -72,6 +74,7 @@ impl Manager {
             key,
             action,
             code: code.unwrap_or_else(|| own_code(last)),
+            argument: system.reboot_argument.clone(),
         };
         let is_success = entry.result() == ServiceResult::Success;
         let ending = match new {
@@ -100,8 +103,9 @@ impl Manager {
     /// A job of this unit took too long.
     pub(crate) fn end_of_job(&mut self, unit: UnitId, out: &mut Out<'_>) {
         let Some(entry) = self.entry(unit) else { return };
-        let action = entry.unit.unit.system.job_timeout_action;
-        self.end_system(unit, Ending { key: "JobTimeoutAction", action, code: 0 }, out);
+        let system = &entry.unit.unit.system;
+        let (action, argument) = (system.job_timeout_action, system.job_timeout_reboot_argument.clone());
+        self.end_system(unit, Ending { key: "JobTimeoutAction", action, code: 0, argument }, out);
     }
 
     /// Ends everything, unless everything ends already.
@@ -114,6 +118,9 @@ impl Manager {
         let text = format!("{name}: Everything ends now, as {key} of this unit says.");
         out.log(Level::Warning, &name, None, None, text);
         self.begin_shutdown(kind, out);
+        if let Some(shutdown) = self.shutdown.as_mut().filter(|_| kind == ShutdownKind::Reboot) {
+            shutdown.argument = ending.argument;
+        }
         match haste {
             Haste::Clean => {}
             Haste::Force => self.force(out),
@@ -123,5 +130,7 @@ impl Manager {
 }
 
 fn start_limit(unit: &Unit) -> Ending {
-    Ending { key: "StartLimitAction", action: unit.unit.system.start_limit_action, code: 0 }
+    let system = &unit.unit.system;
+    let (action, argument) = (system.start_limit_action, system.reboot_argument.clone());
+    Ending { key: "StartLimitAction", action, code: 0, argument }
 }

@@ -236,6 +236,8 @@ pub enum Effect {
     Shutdown {
         /// How.
         kind: ShutdownKind,
+        /// What a reboot hands to reboot(2), `RebootArgument`.
+        argument: Option<String>,
     },
 }
 

@@ -17,6 +17,7 @@ mod actions;
 mod alarms;
 mod checks;
 pub mod clock;
+mod collect;
 mod connections;
 mod definitions;
 pub mod effect;

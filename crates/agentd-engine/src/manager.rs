@@ -63,6 +63,10 @@ pub struct Manager {
     pub(crate) put_off: BTreeSet<UnitId>,
     /// Instances of connections that are over, to be forgotten.
     pub(crate) passed: BTreeSet<UnitId>,
+    /// Units that have failed and are forgotten once no other speaks of them, `CollectMode`.
+    pub(crate) failed: BTreeSet<UnitId>,
+    /// One of them may be forgotten now.
+    pub(crate) failed_to_see: bool,
     pub(crate) runs: BTreeMap<InvocationId, UnitId>,
     /// Services of `Type=idle` that wait until no other job runs.
     pub(crate) idle: BTreeSet<UnitId>,
@@ -95,6 +99,8 @@ impl Manager {
             work: VecDeque::new(),
             put_off: BTreeSet::new(),
             passed: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            failed_to_see: false,
             runs: BTreeMap::new(),
             idle: BTreeSet::new(),
             id_source: Ids::new(config.seed),
@@ -195,6 +201,7 @@ impl Manager {
     fn follow(&mut self, out: &mut Out<'_>) {
         loop {
             if let Some(work) = self.work.pop_front() {
+                self.failed_to_see = !self.failed.is_empty();
                 match work {
                     Work::Changed { unit, old, new } => self.changed(unit, old, new, out),
                     Work::Due(unit) => self.drive(unit, ServiceEvent::Tick, out),
@@ -211,7 +218,7 @@ impl Manager {
                 self.examine(job, out);
             } else if let Some(unit) = self.next_idle() {
                 self.drive(unit, ServiceEvent::Quiet, out);
-            } else if !self.forget_the_passed() {
+            } else if !self.forget_the_passed() && !self.forget_the_failed(out) {
                 break;
             }
         }

@@ -222,6 +222,7 @@ impl Manager {
                 if matches!(memo.life, Life::Socket { .. } | Life::Path { .. }) {
                     triggers.push(id);
                 }
+                self.note_failed(id);
                 let text = format!("{}: Taken over from the manager before.", memo.unit);
                 out.log(Level::Debug, &memo.unit, memo.last_run, None, text);
             }
@@ -298,7 +299,8 @@ impl ServiceCore {
         run.frozen = frozen;
         run.up_since = since;
         run.main = main.map(|pid| Process { id: effect, pid: Some(pid), kind: ExecKind::Start, index: 0 });
-        let limit = unit.as_service().and_then(|body| body.service.runtime_max);
+        run.limit_runtime(out.ids);
+        let limit = run.runtime_max;
         let facts = &mut self.facts;
         facts.run = Some(run);
         facts.status_text.clone_from(status);
@@ -359,6 +361,7 @@ fn service_life(service: &ServiceCore) -> Keeping {
             | S::StopSigterm { .. }
             | S::StopSigkill { .. }
             | S::StopPost { .. }
+            | S::FinalWatchdog { .. }
             | S::FinalSigterm { .. }
             | S::FinalSigkill { .. },
             Some(run),

@@ -1,5 +1,7 @@
 //! What one call of the engine may touch outside unit state: the time it was given, the effects it makes, new ids.
 
+use std::time::Duration;
+
 use agentd_unit::UnitName;
 
 use crate::clock::Now;
@@ -28,6 +30,12 @@ impl Ids {
     pub(crate) fn job(&mut self) -> JobId {
         self.job = self.job.wrapping_add(1);
         JobId(self.job)
+    }
+
+    /// A span from zero to `most`, each as likely as any other. No number is drawn where there is no choice.
+    pub(crate) fn up_to(&mut self, most: Duration) -> Duration {
+        let choices = u64::try_from(most.as_micros()).unwrap_or(u64::MAX - 1).saturating_add(1);
+        if choices == 1 { Duration::ZERO } else { Duration::from_micros(self.random.next() % choices) }
     }
 
     /// A run's id, formed as a random UUID (RFC 9562, version 4) as systemd's are.

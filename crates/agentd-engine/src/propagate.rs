@@ -40,12 +40,14 @@ impl Manager {
         if !is_up(new) && !coming && !is_at_rest(old) && !self.restarts_directly(unit) {
             self.bound_go_down(unit, out);
         }
-        if is_at_rest(new) {
+        // A failure that is forgotten is no news for anybody: it was at rest before.
+        if is_at_rest(new) && old != ActiveState::Failed {
             self.came_to_rest(unit, out);
         }
         if self.entry(unit).is_some_and(|entry| entry.is_between_lives()) {
             self.replan(unit, out);
         }
+        self.note_failed(unit);
         // By what holds now: a start that is planned anew would push them aside otherwise.
         self.start_hooks(unit, hooks, out);
         self.timers_follow(unit, out);
@@ -73,6 +75,7 @@ impl Manager {
         for unit in self.ids().collect::<Vec<_>>() {
             self.schedule_uphold(unit, out);
             self.stop_if_unneeded(unit, out);
+            self.note_failed(unit);
         }
     }
 

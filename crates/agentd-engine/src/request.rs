@@ -9,13 +9,7 @@ use crate::ids::{JobId, RequestId};
 use crate::job::{Cause, JobType};
 use crate::manager::Manager;
 use crate::out::Out;
-use crate::path::PathState;
-use crate::service::ServiceState;
-use crate::socket::SocketState;
-use crate::state::ServiceResult;
-use crate::timer::TimerState;
 use crate::transaction::Plan;
-use crate::unit::{Core, PlainState};
 
 /// What a request comes to before any job is made.
 enum Verdict {
@@ -175,37 +169,7 @@ impl Manager {
             None => self.ids().collect(),
         };
         for unit in units {
-            if let Some(entry) = self.entry_mut(unit) {
-                entry.failure = None;
-                entry.returns_with.clear();
-                entry.restarts().forget();
-                if let Some(service) = entry.service_mut() {
-                    service.facts.failure = None;
-                }
-            }
-            self.set(
-                unit,
-                |entry, _| match &mut entry.core {
-                    Core::Service(service) if service.state == ServiceState::Failed => {
-                        service.state = ServiceState::Dead;
-                        service.facts.result = ServiceResult::Success;
-                    }
-                    Core::Timer(timer) if timer.state == TimerState::Failed => {
-                        timer.stop(ServiceResult::Success)
-                    }
-                    Core::Socket(socket) if socket.state == SocketState::Failed => {
-                        socket.state = SocketState::Dead;
-                        socket.facts.result = ServiceResult::Success;
-                    }
-                    Core::Path(path) if path.state == PathState::Failed => {
-                        path.state = PathState::Dead;
-                        path.facts.result = ServiceResult::Success;
-                    }
-                    Core::Plain(plain @ PlainState::Failed(_)) => *plain = PlainState::Dead,
-                    Core::Service(_) | Core::Timer(_) | Core::Socket(_) | Core::Path(_) | Core::Plain(_) => {}
-                },
-                out,
-            );
+            self.clear_failure(unit, out);
         }
         self.forget_the_gone();
         self.look_round(out); // What was given up may be upheld again.

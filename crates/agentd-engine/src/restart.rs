@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use agentd_unit::sections::ExitStatusSet;
+use agentd_unit::sections::{AgentLife, ExitStatusSet};
+use agentd_unit::unit::ServiceBody;
 use agentd_unit::{Restart, ServiceSection, UnitName, UnitSection};
 
 use crate::clock::Monotonic;
@@ -54,9 +55,61 @@ pub(crate) fn follows(service: &ServiceSection, result: ServiceResult, main: Opt
     listed(&service.life.restart_force) || applies(service.restart, result)
 }
 
-/// The delay before the restart of this step (0: the first), by systemd's formula: from `RestartSec` to
-/// `RestartMaxDelaySec` in `RestartSteps` steps of one factor.
-pub(crate) fn delay(service: &ServiceSection, step: u32) -> Duration {
+/// Where the growth by `RestartFactor` ends without a `RestartMaxDelaySec`: a day is as good as never, and no number
+/// runs over.
+const LONGEST_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What a unit says of its restarts: the keys of `[Service]`, and those of `[Agent]` where it has that.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules<'a> {
+    service: &'a ServiceSection,
+    agent: Option<&'a AgentLife>,
+}
+
+impl<'a> Rules<'a> {
+    pub(crate) fn of(body: &'a ServiceBody) -> Self {
+        Self { service: &body.service, agent: body.agent.as_ref().map(|agent| &agent.life) }
+    }
+
+    /// The delay before the restart of this step (0: the first), but for what chance adds.
+    pub(crate) fn delay(self, step: u32) -> Duration {
+        match self.agent.and_then(|life| life.restart_factor) {
+            Some(factor) => by_factor(self.service, factor, step),
+            None => by_steps(self.service, step),
+        }
+    }
+
+    /// At most so much is added to each delay, by chance.
+    pub(crate) fn extra(self) -> Duration {
+        self.agent.map_or(Duration::ZERO, |life| life.restart_randomized_delay)
+    }
+
+    /// The uptime that ends a row of restarts; `None`: none does.
+    fn reset_after(self) -> Option<Duration> {
+        match self.agent {
+            Some(life) => life.restart_reset.map(|reset| reset.max(life.min_ready)),
+            None => Some(STABLE_AFTER.max(self.service.restart_max_delay.unwrap_or_default())),
+        }
+    }
+}
+
+/// Each delay is `RestartFactor` (in hundredths) times the one before, up to `RestartMaxDelaySec`.
+fn by_factor(service: &ServiceSection, factor: u32, step: u32) -> Duration {
+    let longest = service.restart_max_delay.unwrap_or(LONGEST_DELAY).max(service.restart_sec).as_micros();
+    let mut delay = service.restart_sec.as_micros();
+    // Where nothing grows, nothing is to be counted; else the end is reached within few steps.
+    let steps = if factor <= 100 || delay == 0 { 0 } else { step };
+    for _ in 0..steps {
+        if delay >= longest {
+            break;
+        }
+        delay = (delay * u128::from(factor)).div_ceil(100).min(longest);
+    }
+    Duration::from_micros(u64::try_from(delay).unwrap_or(u64::MAX))
+}
+
+/// systemd's formula: from `RestartSec` to `RestartMaxDelaySec` in `RestartSteps` steps of one factor.
+fn by_steps(service: &ServiceSection, step: u32) -> Duration {
     let base = service.restart_sec;
     let Some(longest) = service.restart_max_delay else { return base };
     if step == 0 || service.restart_steps == 0 || base.is_zero() || base >= longest {
@@ -76,12 +129,19 @@ pub(crate) fn limit_hit(unit: &UnitName) -> String {
     format!("{unit}: Start request repeated too quickly; it stays down. See 'agentctl reset-failed {unit}'.")
 }
 
+/// What is said of a unit that used up its `MaxRestarts`.
+pub(crate) fn spent(unit: &UnitName) -> String {
+    format!(
+        "{unit}: It was restarted MaxRestarts times in a row; it stays down. See 'agentctl reset-failed {unit}'."
+    )
+}
+
 /// How often, how recently and how far apart a unit was restarted automatically.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Restarts {
     /// Since a person last started it.
     pub(crate) count: u32,
-    /// Where the back-off stands.
+    /// How many there were in a row, none of them stable: where the back-off stands.
     pub(crate) step: u32,
     /// The automatic starts that the start limit still remembers, the oldest first.
     recent: Rate,
@@ -94,11 +154,16 @@ impl Restarts {
         self.recent.admit(unit.start_limit_interval, unit.start_limit_burst, at)
     }
 
-    /// Starts the back-off anew if the service was up long enough.
-    pub(crate) fn settle(&mut self, service: &ServiceSection, up: Duration) {
-        if up >= STABLE_AFTER.max(service.restart_max_delay.unwrap_or_default()) {
+    /// A new row begins if the service was up long enough.
+    pub(crate) fn settle(&mut self, rules: Rules<'_>, up: Duration) {
+        if rules.reset_after().is_some_and(|reset| up >= reset) {
             self.step = 0;
         }
+    }
+
+    /// Whether the row is as long as `MaxRestarts` lets it be.
+    pub(crate) fn are_spent(&self, rules: Rules<'_>) -> bool {
+        rules.agent.and_then(|life| life.max_restarts).is_some_and(|most| self.step >= most)
     }
 
     /// The counts of another manager: restarts, the step of the back-off, the starts that the limit counts.
@@ -176,10 +241,60 @@ mod tests {
                 ..ServiceSection::default()
             };
             for (step, expected) in expected.into_iter().enumerate() {
-                let seen = delay(&service, step as u32);
+                let seen = by_steps(&service, step as u32);
                 let error = seen.abs_diff(ms(expected));
                 assert!(error <= Duration::from_micros(1), "{case}, step {step}: {seen:?}");
             }
+        }
+    }
+
+    #[test]
+    fn the_delay_grows_by_its_factor_and_never_past_its_end() {
+        let ms = Duration::from_millis;
+        for (case, base, factor, longest, expected) in [
+            ("twice as long each time", 100, 200, Some(400), [100, 200, 400, 400, 400]),
+            ("an end that is no power", 100, 300, Some(500), [100, 300, 500, 500, 500]),
+            ("half as long again", 200, 150, Some(60_000), [200, 300, 450, 675, 1013]),
+            ("no growth", 100, 100, Some(400), [100; 5]),
+            ("from nothing nothing grows", 0, 200, Some(400), [0; 5]),
+        ] {
+            let service = ServiceSection {
+                restart_sec: ms(base),
+                restart_steps: 3, // The factor wins.
+                restart_max_delay: longest.map(ms),
+                ..ServiceSection::default()
+            };
+            let life = AgentLife { restart_factor: Some(factor), ..AgentLife::default() };
+            let rules = Rules { service: &service, agent: Some(&life) };
+            for (step, expected) in expected.into_iter().enumerate() {
+                let seen = rules.delay(step as u32);
+                assert!(seen.abs_diff(ms(expected)) < ms(1), "{case}, step {step}: {seen:?}");
+            }
+        }
+        let service = ServiceSection { restart_sec: ms(1), ..ServiceSection::default() };
+        assert_eq!(by_factor(&service, 100_000, u32::MAX), LONGEST_DELAY, "no number runs over");
+        let slow = ServiceSection { restart_sec: LONGEST_DELAY * 2, ..ServiceSection::default() };
+        assert_eq!(by_factor(&slow, 200, 9), LONGEST_DELAY * 2, "RestartSec is the least");
+    }
+
+    #[test]
+    fn what_ends_a_row_is_restart_reset_sec_and_never_less_than_min_ready_sec() {
+        let secs = Duration::from_secs;
+        let service = ServiceSection::default();
+        for (reset, least, up, ends) in [
+            (Some(5), 0, 4, false),
+            (Some(5), 0, 5, true),
+            (Some(5), 9, 8, false),
+            (Some(5), 9, 9, true),
+            (None, 1, 1_000_000, false),
+        ] {
+            let (restart_reset, min_ready) = (reset.map(secs), secs(least));
+            let life = AgentLife { restart_reset, min_ready, max_restarts: Some(3), ..AgentLife::default() };
+            let rules = Rules { service: &service, agent: Some(&life) };
+            let mut restarts = Restarts { step: 3, ..Restarts::default() };
+            assert!(restarts.are_spent(rules));
+            restarts.settle(rules, secs(up));
+            assert_eq!(restarts.are_spent(rules), !ends, "{reset:?} {least} {up}");
         }
     }
 
@@ -218,7 +333,7 @@ mod tests {
         };
         for (up, step) in [(3599, 7), (3600, 0)] {
             let mut restarts = Restarts { step: 7, ..Restarts::default() };
-            restarts.settle(&service, Duration::from_secs(up));
+            restarts.settle(Rules { service: &service, agent: None }, Duration::from_secs(up));
             assert_eq!(restarts.step, step, "{up}");
         }
     }

@@ -9,6 +9,7 @@
 //!   `KillMode=process` and `none` and `SendSIGKILL=no`, whose leftovers are killed before the next run begins).
 //! - Every state that waits has a deadline, or waits for what the unit file lets run without end.
 
+mod abort;
 mod end;
 mod facts;
 mod fall;
@@ -66,6 +67,8 @@ pub(crate) enum ServiceState {
     StopSigkill { until: Option<Monotonic> },
     /// All is gone; ExecStopPost runs.
     StopPost { index: usize, until: Option<Monotonic> },
+    /// ExecStopPost took too long and was told to abort.
+    FinalWatchdog { until: Option<Monotonic> },
     /// What ExecStopPost left was asked to end.
     FinalSigterm { until: Option<Monotonic> },
     /// What ExecStopPost left was killed.
@@ -137,10 +140,11 @@ impl ServiceState {
             S::ReloadSignal { until } => reload::signalled(until, event, facts, out),
             S::Reload { index, until } => reload::reload(index, until, event, facts, out),
             S::Stop { index, until } => fall::stop(index, until, event, facts, out),
-            S::StopWatchdog { until } => fall::stop_watchdog(until, event, facts, out),
+            S::StopWatchdog { until } => abort::aborted(fall::Phase::Stop, until, event, facts, out),
             S::StopSigterm { until } => fall::sigterm(fall::Phase::Stop, until, event, facts, out),
             S::StopSigkill { until } => fall::sigkill(fall::Phase::Stop, until, event, facts, out),
             S::StopPost { index, until } => fall::stop_post(index, until, event, facts, out),
+            S::FinalWatchdog { until } => abort::aborted(fall::Phase::Final, until, event, facts, out),
             S::FinalSigterm { until } => fall::sigterm(fall::Phase::Final, until, event, facts, out),
             S::FinalSigkill { until } => fall::sigkill(fall::Phase::Final, until, event, facts, out),
         }
@@ -193,6 +197,7 @@ impl ServiceState {
             | S::StopSigterm { until }
             | S::StopSigkill { until }
             | S::StopPost { until, .. }
+            | S::FinalWatchdog { until }
             | S::FinalSigterm { until }
             | S::FinalSigkill { until } => until,
         }
@@ -214,6 +219,7 @@ impl ServiceState {
             | S::StopWatchdog { until }
             | S::StopSigterm { until }
             | S::StopPost { until, .. }
+            | S::FinalWatchdog { until }
             | S::FinalSigterm { until } => *until = until.map(|until| until.max(least)),
             S::Dead
             | S::Clearing { .. }
@@ -244,6 +250,7 @@ impl ServiceState {
             | S::StopSigterm { .. }
             | S::StopSigkill { .. }
             | S::StopPost { .. }
+            | S::FinalWatchdog { .. }
             | S::FinalSigterm { .. }
             | S::FinalSigkill { .. } => ActiveState::Deactivating,
             S::Failed => ActiveState::Failed,
@@ -269,6 +276,7 @@ impl ServiceState {
             S::StopSigterm { .. } => "stop-sigterm",
             S::StopSigkill { .. } => "stop-sigkill",
             S::StopPost { .. } => "stop-post",
+            S::FinalWatchdog { .. } => "final-watchdog",
             S::FinalSigterm { .. } => "final-sigterm",
             S::FinalSigkill { .. } => "final-sigkill",
             S::Failed => "failed",

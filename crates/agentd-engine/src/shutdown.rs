@@ -23,6 +23,8 @@ const FORCE_GRACE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Shutdown {
     kind: ShutdownKind,
+    /// What a reboot hands to reboot(2).
+    pub(crate) argument: Option<String>,
     began: Monotonic,
     /// When what is left is killed.
     force_at: Option<Monotonic>,
@@ -47,13 +49,14 @@ impl Manager {
     /// The first request stops everything in order; a second one forces.
     pub(crate) fn begin_shutdown(&mut self, kind: ShutdownKind, out: &mut Out<'_>) {
         if let Some(shutdown) = &mut self.shutdown {
-            shutdown.kind = kind;
+            (shutdown.kind, shutdown.argument) = (kind, None);
             self.force(out);
             return;
         }
         let now = out.now.monotonic;
         self.shutdown = Some(Shutdown {
             kind,
+            argument: None,
             began: now,
             force_at: self.shutdown_timeout.map(|span| now + span),
             end_at: None,
@@ -156,8 +159,8 @@ impl Manager {
     pub(crate) fn end(&mut self, out: &mut Out<'_>) {
         let Some(shutdown) = &mut self.shutdown else { return };
         if !std::mem::replace(&mut shutdown.done, true) {
-            let kind = shutdown.kind;
-            out.push(Effect::Shutdown { kind });
+            let (kind, argument) = (shutdown.kind, shutdown.argument.take());
+            out.push(Effect::Shutdown { kind, argument });
         }
     }
 }

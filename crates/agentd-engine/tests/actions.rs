@@ -1,6 +1,7 @@
 //! What an end does to the whole system (FailureAction and its kin), jobs that take too long, and who may be isolated.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 mod desk;
 
@@ -10,7 +11,7 @@ use agentd_unit::{NotifyAccess, Restart, ServiceType, Unit};
 use desk::*;
 
 fn ends(desk: &Desk) -> Vec<ShutdownKind> {
-    let end = |effect: &Effect| if let Effect::Shutdown { kind } = effect { Some(*kind) } else { None };
+    let end = |effect: &Effect| if let Effect::Shutdown { kind, .. } = effect { Some(*kind) } else { None };
     desk.effects.iter().filter_map(end).collect()
 }
 
@@ -215,4 +216,70 @@ fn only_what_is_made_for_it_can_be_isolated_and_only_by_a_start() {
     desk.job(JobKind::Start, "rescue.target", JobMode::Isolate);
     let subs = ["b.service", "stays.service", "rescue.target"].map(|unit| desk.sub(unit));
     assert_eq!(subs, ["stop-sigterm", "running", "active"]);
+}
+
+/// What the reboot that it has asked for hands on, once nothing is left.
+fn handed_on(desk: &Desk) -> Option<String> {
+    let argument = |effect: &Effect| match effect {
+        Effect::Shutdown { argument, .. } => Some(argument.clone()),
+        _ => None,
+    };
+    desk.effects.iter().find_map(argument).unwrap()
+}
+
+#[test]
+fn a_reboot_hands_on_the_argument_of_its_unit_and_no_other_end_does() {
+    use Action as A;
+    for (action, argument) in [
+        (A::Reboot, Some("recovery")),
+        (A::RebootForce, Some("recovery")),
+        (A::RebootImmediate, Some("recovery")),
+        (A::Poweroff, None),
+        (A::ExitForce, None),
+    ] {
+        let unit = failing(|u| {
+            u.unit.system.failure_action = action;
+            u.unit.system.reboot_argument = Some("recovery".to_owned());
+            u.unit.system.job_timeout_reboot_argument = Some("other".to_owned());
+        });
+        let mut desk = end_of(unit, DIRTY);
+        if ends(&desk).is_empty() {
+            desk.die("b.service", KILLED);
+        }
+        assert_eq!(handed_on(&desk).as_deref(), argument, "{action:?}");
+    }
+}
+
+#[test]
+fn each_reboot_has_its_own_argument_and_one_that_a_person_asks_for_has_none() {
+    let unit = || {
+        unit("a.service", |u| {
+            u.unit.job_timeout = Some(secs(2));
+            u.unit.start_limit_burst = 1;
+            u.unit.system.job_timeout_action = Action::RebootImmediate;
+            u.unit.system.start_limit_action = Action::RebootImmediate;
+            u.unit.system.reboot_argument = Some("limit".to_owned());
+            u.unit.system.job_timeout_reboot_argument = Some("job".to_owned());
+            section(u).restart = agentd_unit::Restart::Always;
+            section(u).restart_sec = millis(0);
+            notify(u);
+        })
+    };
+    let mut desk = Desk::new([unit()]);
+    desk.start("a.service");
+    desk.up("a.service");
+    desk.advance(secs(2));
+    assert_eq!(handed_on(&desk).as_deref(), Some("job"));
+    let mut desk = Desk::new([unit()]);
+    desk.start("a.service");
+    for _ in 0..2 {
+        desk.up("a.service");
+        desk.die("a.service", DIRTY);
+    }
+    assert_eq!(handed_on(&desk).as_deref(), Some("limit"));
+    let unit = failing(|u| u.unit.system.reboot_argument = Some("unit".to_owned()));
+    let mut desk = end_of(unit, DIRTY);
+    desk.request(Request::Shutdown { kind: ShutdownKind::Reboot });
+    desk.die("b.service", KILLED);
+    assert_eq!(handed_on(&desk), None);
 }

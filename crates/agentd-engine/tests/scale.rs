@@ -67,7 +67,7 @@ fn lives(count: u64) -> [Duration; 4] {
     desk.request(Request::Shutdown { kind: ShutdownKind::Poweroff });
     serve(&mut desk);
     let stopped = began.elapsed() - loaded - started;
-    assert!(desk.effects.contains(&Effect::Shutdown { kind: ShutdownKind::Poweroff }));
+    assert!(desk.effects.contains(&Effect::Shutdown { kind: ShutdownKind::Poweroff, argument: None }));
     [loaded, planned, started, stopped]
 }
 

@@ -7,7 +7,7 @@ use agentd_unit::{KillMode, NotifyAccess, Restart, ServiceType};
 use desk::*;
 
 fn ends(desk: &Desk) -> Vec<ShutdownKind> {
-    let kind = |effect: &Effect| if let Effect::Shutdown { kind } = effect { Some(*kind) } else { None };
+    let kind = |effect: &Effect| if let Effect::Shutdown { kind, .. } = effect { Some(*kind) } else { None };
     desk.effects.iter().filter_map(kind).collect()
 }
 

@@ -161,6 +161,28 @@ pub fn end(end: End) -> io::Error {
     }
 }
 
+/// Starts the machine again with an argument for its firmware or boot loader, reboot(2) "LINUX_REBOOT_CMD_RESTART2".
+/// Returns only if the kernel refuses.
+///
+/// # Errors
+/// EPERM without CAP_SYS_BOOT; EINVAL for an argument with a NUL byte in it.
+pub fn reboot_with(argument: &str) -> io::Error {
+    let Ok(argument) = std::ffi::CString::new(argument) else {
+        return io::Error::from_raw_os_error(libc::EINVAL);
+    };
+    // SAFETY: the call takes three numbers and a text that ends with NUL and outlives the call.
+    unsafe {
+        libc::syscall(
+            libc::SYS_reboot,
+            libc::LINUX_REBOOT_MAGIC1,
+            libc::LINUX_REBOOT_MAGIC2,
+            libc::LINUX_REBOOT_CMD_RESTART2,
+            argument.as_ptr(),
+        )
+    };
+    io::Error::last_os_error()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,10 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::draft::{Draft, Place};
 use crate::name::{UnitName, UnitType};
 use crate::schema::Section;
-use crate::sections::{Action, AgentKind, NotifyAccess, Restart, ServiceType, TimerTrigger};
+use crate::sections::{
+    Action, AgentKind, ExitStatusSet, ExitType, NotifyAccess, RESTART_RESET, Restart, ServiceType,
+    TimerTrigger,
+};
 use crate::source::SourceFile;
 
 /// How long one run of a service with its own timer may take, unless it says otherwise.
@@ -30,6 +33,8 @@ pub(crate) fn cross_check(
             check.python();
             check.commands();
             check.restart();
+            check.agent_restart();
+            check.life();
             check.own_timer();
             check.own_socket();
             check.own_path();
@@ -235,7 +240,8 @@ impl Check<'_> {
         }
         let service = &self.draft.service;
         let (steps, bound) = (service.restart_steps, service.restart_max_delay);
-        if (steps > 0) != bound.is_some() {
+        let by_factor = self.draft.agent.life.restart_factor.is_some();
+        if (steps > 0) != bound.is_some() && !by_factor {
             let (key, other) = if steps > 0 {
                 ("RestartSteps", "RestartMaxDelaySec")
             } else {
@@ -252,6 +258,47 @@ impl Check<'_> {
                 message,
                 "the wait grows from RestartSec to it",
             );
+        }
+    }
+
+    /// The rows of restarts of `[Agent]`.
+    fn agent_restart(&mut self) {
+        let life = &self.draft.agent.life;
+        if !self.was_set(Section::Agent, "RestartResetSec") {
+            let bound = self.draft.service.restart_max_delay.unwrap_or_default();
+            let reset = if life.min_ready.is_zero() { RESTART_RESET.max(bound) } else { life.min_ready };
+            self.draft.agent.life.restart_reset = Some(reset);
+        }
+        if self.was_set(Section::Agent, "RestartFactor") && self.draft.service.restart_steps > 0 {
+            let message = "[Service] RestartSteps: does nothing beside RestartFactor of [Agent]".to_owned();
+            self.tell(Severity::Warning, Section::Service, "RestartSteps", message, "take one of them out");
+        }
+        let never = self.draft.service.restart == Restart::No
+            && self.draft.service.life.restart_force == ExitStatusSet::default();
+        for key in ["RestartFactor", "RestartRandomizedDelaySec", "MaxRestarts", "RestartResetSec"] {
+            if never && self.was_set(Section::Agent, key) {
+                let message = format!("[Agent] {key}: does nothing without Restart of [Service]");
+                let help = "write for example Restart = \"on-failure\" below [Service]";
+                self.tell(Severity::Warning, Section::Agent, key, message, help);
+            }
+        }
+    }
+
+    /// What a life may last for, and what its end is.
+    fn life(&mut self) {
+        let service = &self.draft.service;
+        let unbounded = service.runtime_max.is_none();
+        let by_group = service.life.exit_type == ExitType::Cgroup;
+        let is_oneshot = service.service_type == ServiceType::Oneshot;
+        if unbounded && self.was_set(Section::Service, "RuntimeRandomizedExtraSec") {
+            let key = "RuntimeRandomizedExtraSec";
+            let message = format!("[Service] {key}: does nothing without RuntimeMaxSec");
+            self.tell(Severity::Warning, Section::Service, key, message, "set both");
+        }
+        // As in systemd: a oneshot is over when its commands are.
+        if by_group && is_oneshot {
+            let message = "[Service] ExitType: cgroup is not allowed for Type=oneshot";
+            self.error(Section::Service, "ExitType", message, "write main, or another Type");
         }
     }
 

@@ -27,6 +27,7 @@ mod slice;
 mod socket;
 
 pub use actions::{Action, CollectMode, SystemWide};
+pub(crate) use agents::RESTART_RESET;
 pub use agents::{AgentLife, ReplaceOrder, RolloutSection, SnapshotSection};
 pub use conditions::{Condition, HookMode, Test};
 pub use credential::{Credential, CredentialSource, Secret};

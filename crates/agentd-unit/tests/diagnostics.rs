@@ -313,6 +313,27 @@ fn rules_between_settings_point_at_the_setting_that_breaks_them() {
         ),
         (
             "a.service",
+            "[Service]\nExecStart = \"/a\"\nRuntimeRandomizedExtraSec = 3\n".to_owned(),
+            "3:1: [Service] RuntimeRandomizedExtraSec: does nothing without RuntimeMaxSec (set both)",
+        ),
+        (
+            "a.service",
+            "[Service]\nExecStart = \"/a\"\nType = \"oneshot\"\nExitType = \"cgroup\"\n".to_owned(),
+            "4:1: [Service] ExitType: cgroup is not allowed for Type=oneshot (write main, or another Type)",
+        ),
+        (
+            "a.service",
+            "[Service]\nExecStart = \"/a\"\n[Agent]\nMaxRestarts = 3\n".to_owned(),
+            "4:1: [Agent] MaxRestarts: does nothing without Restart of [Service] (write for example Restart = \"on-failure\" below [Service])",
+        ),
+        (
+            "a.service",
+            "[Service]\nExecStart = \"/a\"\nRestart = \"always\"\nRestartSteps = 3\nRestartMaxDelaySec = 9\n[Agent]\nRestartFactor = 2\n"
+                .to_owned(),
+            "4:1: [Service] RestartSteps: does nothing beside RestartFactor of [Agent] (take one of them out)",
+        ),
+        (
+            "a.service",
             "[Service]\nExecStart = \"/a\"\n[Unit]\nRequires = \"a.service\"\n".to_owned(),
             "4:1: [Unit] Requires: names the unit itself and is ignored (take it out)",
         ),

@@ -92,8 +92,8 @@ fn a_key_without_effect_yet_is_kept_and_says_so() {
     assert_eq!(
         messages(&parsed)[..2],
         [
-            "w: [Unit] CollectMode: is checked but has no effect yet: the engine applies it in a later version",
-            "w: [Service] TimeoutStopFailureMode: is checked but has no effect yet: the engine applies it in a later version"
+            "w: [Agent] ReplaceOrder: is checked but has no effect yet: replicas and rollouts come with a later version",
+            "w: [Snapshot] Keep: is checked but has no effect yet: snapshots come with a later version"
         ]
     );
     let system = &parsed.unit.unit.system;

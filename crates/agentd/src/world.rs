@@ -111,6 +111,8 @@ pub struct World {
     pub looked_up: Vec<Inbound>,
     /// How the manager ends, once everything is stopped.
     pub ending: Option<ShutdownKind>,
+    /// What a reboot hands to reboot(2).
+    pub reboot_argument: Option<String>,
     /// The request for the first unit.
     pub first_request: Option<RequestId>,
     /// Whether the first request was answered.

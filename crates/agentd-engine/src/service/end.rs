@@ -1,10 +1,12 @@
 //! The end of a life: what is left of it, and whether another follows.
 
+use std::time::Duration;
+
 use super::facts::Leftover;
 use super::{Facts, Run, ServiceState as S};
 use crate::effect::{Effect, Level};
 use crate::out::{Out, message};
-use crate::restart;
+use crate::restart::{self, Rules};
 use crate::state::ServiceResult as R;
 
 /// The run is over: what comes next.
@@ -20,21 +22,23 @@ pub(super) fn settle(facts: &mut Facts, out: &mut Out<'_>) -> S {
     }
     facts.last_status = run.main_status;
     say_end(facts, &run, out);
-    let Some(service) = run.unit.as_service().map(|body| &body.service) else { return S::Dead };
+    let Some(body) = run.unit.as_service() else { return S::Dead };
+    let rules = Rules::of(body);
     let now = out.now.monotonic;
-    if !run.stop_asked && restart::follows(service, facts.result, run.main_status) {
-        let up = run.up_since.map_or_else(Default::default, |since| now - since);
-        facts.restarts.settle(service, up);
-        let mut delay = restart::delay(service, facts.restarts.step);
+    if !run.stop_asked && restart::follows(&body.service, facts.result, run.main_status) {
+        let ended = run.ended_at.unwrap_or(now);
+        facts.restarts.settle(rules, run.up_since.map_or(Duration::ZERO, |since| ended - since));
+        let mut delay = rules.delay(facts.restarts.step) + out.ids.up_to(rules.extra());
         if run.spawn_failed {
             delay = delay.max(restart::SPAWN_FAILURE_FLOOR);
         }
-        let at = run.ended_at.unwrap_or(now) + delay;
-        if facts.restarts.admit(&run.unit.unit, at.max(now)) {
+        let at = ended + delay;
+        let spent = facts.restarts.are_spent(rules);
+        if !spent && facts.restarts.admit(&run.unit.unit, at.max(now)) {
             facts.restart_delay = Some(delay);
             return S::AutoRestart { at, due: false };
         }
-        say_limit(&run, out);
+        say_limit(&run, spent, out);
         facts.result = R::StartLimitHit;
     }
     if matches!(facts.result, R::Success | R::ExecCondition) { S::Dead } else { S::Failed }
@@ -52,8 +56,8 @@ fn say_end(facts: &Facts, run: &Run, out: &mut Out<'_>) {
     out.log(level, name, Some(run.id), Some(id), text);
 }
 
-fn say_limit(run: &Run, out: &mut Out<'_>) {
+fn say_limit(run: &Run, spent: bool, out: &mut Out<'_>) {
     let name = &run.unit.name;
-    let text = restart::limit_hit(name);
+    let text = if spent { restart::spent(name) } else { restart::limit_hit(name) };
     out.log(Level::Warning, name, Some(run.id), Some(message::UNIT_FAILED), text);
 }

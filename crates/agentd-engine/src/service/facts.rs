@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentd_unit::sections::ExitType;
 use agentd_unit::{
     AgentKind, ExecKind, KillMode, NotifyAccess, ServiceSection, ServiceType, Signal, Unit, UnitName,
 };
@@ -15,7 +16,7 @@ use crate::clock::Monotonic;
 use crate::effect::{Effect, KillTarget, Level, Monitor, Spawn, SpawnEnvironment};
 use crate::event::{ExitStatus, SpawnFailure, SpawnFailureKind};
 use crate::ids::{EffectId, InvocationId};
-use crate::out::{Out, message};
+use crate::out::{Ids, Out, message};
 use crate::restart::{self, Restarts};
 use crate::state::ServiceResult;
 use crate::view::ExecStatusView;
@@ -67,6 +68,10 @@ pub(crate) struct Run {
     pub(crate) idle_until: Option<Monotonic>,
     /// SIGKILL did not empty it in time: who waits for the stop is to be told.
     pub(crate) unkillable: bool,
+    /// What is left was told to abort.
+    pub(crate) aborted: bool,
+    /// How long it may run.
+    pub(crate) runtime_max: Option<Duration>,
     /// Its processes stand still.
     pub(crate) frozen: bool,
     pub(crate) said_unkillable: bool,
@@ -109,6 +114,8 @@ impl Run {
             search: Search::default(),
             idle_until: None,
             unkillable: false,
+            aborted: false,
+            runtime_max: None,
             frozen: false,
             said_unkillable: false,
             taken_over: false,
@@ -117,6 +124,13 @@ impl Run {
             notify_access: None,
             told_of_sender: false,
         }
+    }
+
+    /// Draws how long it may run: RuntimeMaxSec, and by chance at most RuntimeRandomizedExtraSec more.
+    pub(crate) fn limit_runtime(&mut self, ids: &mut Ids) {
+        let Some(body) = self.unit.as_service() else { return };
+        let extra = body.service.life.runtime_extra;
+        self.runtime_max = body.service.runtime_max.map(|most| most.saturating_add(ids.up_to(extra)));
     }
 
     pub(crate) fn who(&self, id: EffectId) -> Option<Who> {
@@ -181,6 +195,16 @@ impl Facts {
 
     pub(crate) fn kill_mode(&self) -> KillMode {
         self.section().map_or_else(KillMode::default, |service| service.kill_mode)
+    }
+
+    /// How long the present run may last.
+    pub(crate) fn runtime_max(&self) -> Option<Duration> {
+        self.run.as_ref().and_then(|run| run.runtime_max)
+    }
+
+    /// Whether it ends with the last of its processes, and not with the main one (`ExitType=cgroup`).
+    pub(crate) fn ends_with_cgroup(&self) -> bool {
+        self.section().is_some_and(|service| service.life.exit_type == ExitType::Cgroup)
     }
 
     pub(crate) fn remain_after_exit(&self) -> bool {

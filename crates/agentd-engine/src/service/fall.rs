@@ -5,13 +5,13 @@ use std::fmt;
 use agentd_unit::{ExecKind, KillMode, Signal};
 
 use super::end::settle;
-use super::{Facts, ServiceEvent as E, ServiceState as S, Who, expired};
+use super::{Facts, ServiceEvent as E, ServiceState as S, Who, abort, expired};
 use crate::clock::Monotonic;
 use crate::effect::{Effect, KillTarget, Level};
 use crate::out::Out;
 use crate::state::ServiceResult as R;
 
-type Until = Option<Monotonic>;
+pub(super) type Until = Option<Monotonic>;
 
 /// Which of the two rounds of signals: before ExecStopPost or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,13 @@ pub(super) enum Phase {
 }
 
 impl Phase {
+    pub(super) const fn watchdog(self, until: Until) -> S {
+        match self {
+            Self::Stop => S::StopWatchdog { until },
+            Self::Final => S::FinalWatchdog { until },
+        }
+    }
+
     const fn sigterm(self, until: Until) -> S {
         match self {
             Self::Stop => S::StopSigterm { until },
@@ -75,29 +82,14 @@ fn stop_command(index: usize, facts: &mut Facts, out: &mut Out<'_>) -> S {
 }
 
 /// From when the restart delay counts, if the end of the main process does not say.
-fn note_end(facts: &mut Facts, out: &Out<'_>) {
+pub(super) fn note_end(facts: &mut Facts, out: &Out<'_>) {
     if let Some(run) = &mut facts.run {
         run.ended_at.get_or_insert(out.now.monotonic);
     }
 }
 
-fn patience(facts: &Facts, out: &Out<'_>) -> Until {
+pub(super) fn patience(facts: &Facts, out: &Out<'_>) -> Until {
     facts.until(facts.section().and_then(|service| service.timeout_stop), out)
-}
-
-/// It hangs: a core dump may say why.
-pub(super) fn hung(facts: &mut Facts, out: &mut Out<'_>) -> S {
-    note_end(facts, out);
-    say(facts, Level::Error, out, format_args!("Watchdog timeout!"));
-    facts.worsen(R::Watchdog);
-    if let Some(main) = facts.run.as_ref().and_then(|run| run.main) {
-        let signal = facts.section().and_then(|service| service.life.watchdog_signal).unwrap_or(Signal::ABRT);
-        facts.kill(KillTarget::Process(main.id), signal, out);
-        let abort = facts.section().and_then(|service| service.life.timeout_abort);
-        let until = if abort.is_some() { facts.until(abort, out) } else { patience(facts, out) };
-        return S::StopWatchdog { until };
-    }
-    signal(facts, out)
 }
 
 /// It said that it stops by itself: no signal, but no endless patience either.
@@ -111,20 +103,17 @@ pub(super) fn signal(facts: &mut Facts, out: &mut Out<'_>) -> S {
     terminate(Phase::Stop, facts, out)
 }
 
-fn terminate(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
-    if facts.run.as_ref().is_some_and(|run| !run.spawned) {
+pub(super) fn terminate(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    if facts.run.as_ref().is_none_or(|run| !run.spawned) {
         return settle(facts, out); // There is nobody to ask.
     }
-    let Some((main, control, signal)) = targets(facts) else { return settle(facts, out) };
-    match facts.kill_mode() {
-        KillMode::ControlGroup => ask(KillTarget::All, signal, facts, out),
-        KillMode::Mixed if main.or(control).is_none() => return kill(phase, facts, out),
-        KillMode::Mixed | KillMode::Process => {
-            for process in main.into_iter().chain(control) {
-                ask(process, signal, facts, out);
-            }
-        }
-        KillMode::None => {}
+    let asked = who_is_asked(facts);
+    if facts.kill_mode() == KillMode::Mixed && asked.is_empty() {
+        return kill(phase, facts, out);
+    }
+    let signal = stop_signal(facts);
+    for target in asked {
+        ask(target, signal, facts, out);
     }
     if facts.must_be_empty() {
         facts.await_empty(out);
@@ -141,16 +130,27 @@ fn ask(target: KillTarget, signal: Signal, facts: &Facts, out: &mut Out<'_>) {
     }
 }
 
-fn targets(facts: &Facts) -> Option<(Option<KillTarget>, Option<KillTarget>, Signal)> {
-    let run = facts.run.as_ref()?;
-    let target = |process: Option<super::facts::Process>| process.map(|p| KillTarget::Process(p.id));
-    let service = facts.section()?;
-    let signal = service.life.restart_kill_signal.filter(|_| run.for_restart).unwrap_or(service.kill_signal);
-    Some((target(run.main), target(run.control), signal))
+/// Whom KillMode says to ask.
+pub(super) fn who_is_asked(facts: &Facts) -> Vec<KillTarget> {
+    let Some(run) = &facts.run else { return Vec::new() };
+    match facts.kill_mode() {
+        KillMode::ControlGroup => vec![KillTarget::All],
+        KillMode::Mixed | KillMode::Process => {
+            run.main.into_iter().chain(run.control).map(|process| KillTarget::Process(process.id)).collect()
+        }
+        KillMode::None => Vec::new(),
+    }
+}
+
+/// KillSignal, or RestartKillSignal where the stop is the first half of a restart.
+fn stop_signal(facts: &Facts) -> Signal {
+    let Some(service) = facts.section() else { return Signal::TERM };
+    let restarts = facts.run.as_ref().is_some_and(|run| run.for_restart);
+    service.life.restart_kill_signal.filter(|_| restarts).unwrap_or(service.kill_signal)
 }
 
 /// Kills what KillMode says to kill.
-fn kill(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
+pub(super) fn kill(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
     let forced = facts.run.as_ref().is_some_and(|run| run.forced);
     if !forced && facts.section().is_some_and(|service| service.life.send_sigkill == Some(false)) {
         say(facts, Level::Warning, out, format_args!("Leaving what is left, as SendSIGKILL says."));
@@ -197,7 +197,7 @@ pub(super) fn force(facts: &mut Facts, out: &mut Out<'_>) -> S {
     if facts.is_gone() { settle(facts, out) } else { S::FinalSigkill { until: patience(facts, out) } }
 }
 
-fn gone(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
+pub(super) fn gone(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
     match phase {
         Phase::Stop => stop_post_command(0, facts, out),
         Phase::Final => settle(facts, out),
@@ -206,6 +206,9 @@ fn gone(phase: Phase, facts: &mut Facts, out: &mut Out<'_>) -> S {
 
 fn stop_post_command(index: usize, facts: &mut Facts, out: &mut Out<'_>) -> S {
     if index < facts.commands(ExecKind::StopPost) {
+        if let Some(run) = &mut facts.run {
+            run.aborted = false; // These were not.
+        }
         facts.spawn(ExecKind::StopPost, index, out);
         return S::StopPost { index, until: patience(facts, out) };
     }
@@ -225,10 +228,7 @@ pub(super) fn stop(index: usize, until: Until, event: E, facts: &mut Facts, out:
         E::Stop => asked(facts, |_| state),
         E::Force => force(facts, out),
         E::Oom => fail(R::OomKill, facts, out),
-        E::Tick if expired(until, out) => {
-            say(facts, Level::Warning, out, format_args!("Stopping timed out. Terminating."));
-            fail(R::Timeout, facts, out)
-        }
+        E::Tick if expired(until, out) => abort::stop_timed_out("Stopping", Phase::Stop, facts, out),
         E::Start(_)
         | E::Reload
         | E::Up(_)
@@ -237,36 +237,6 @@ pub(super) fn stop(index: usize, until: Until, event: E, facts: &mut Facts, out:
         | E::Quiet
         | E::Emptied
         | E::Cleared
-        | E::Ready
-        | E::Reloading(_)
-        | E::ReloadRefused
-        | E::Stopping
-        | E::Hung
-        | E::Tick => state,
-    }
-}
-
-/// `StopWatchdog`: once the main process is gone, the rest is asked as in any stop.
-pub(super) fn stop_watchdog(until: Until, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
-    let state = S::StopWatchdog { until };
-    match event {
-        E::Gone { who: Who::Main, .. } => signal(facts, out),
-        E::Stop => asked(facts, |_| state),
-        E::Force => force(facts, out),
-        E::Tick if expired(until, out) => {
-            say(facts, Level::Warning, out, format_args!("State 'stop-watchdog' timed out. Killing."));
-            kill(Phase::Stop, facts, out)
-        }
-        E::Start(_)
-        | E::Reload
-        | E::Up(_)
-        | E::Gone { who: Who::Control, .. }
-        | E::NoMain
-        | E::PidFile
-        | E::Quiet
-        | E::Emptied
-        | E::Cleared
-        | E::Oom
         | E::Ready
         | E::Reloading(_)
         | E::ReloadRefused
@@ -286,7 +256,7 @@ pub(super) fn sigterm(phase: Phase, until: Until, event: E, facts: &mut Facts, o
         }
         E::Emptied => after_exit(phase, state, facts, out),
         E::Up(who) => {
-            signal_latecomer(who, facts, out);
+            signal_latecomer(who, stop_signal(facts), facts, out);
             state
         }
         E::Stop => asked(facts, |_| state),
@@ -295,12 +265,7 @@ pub(super) fn sigterm(phase: Phase, until: Until, event: E, facts: &mut Facts, o
             out_of_memory(facts);
             state
         }
-        E::Tick if expired(until, out) => {
-            let name = state.as_str();
-            say(facts, Level::Warning, out, format_args!("State '{name}' timed out. Killing."));
-            facts.worsen(R::Timeout);
-            kill(phase, facts, out)
-        }
+        E::Tick if expired(until, out) => abort::ignored(phase, state, facts, out),
         E::Start(_)
         | E::Reload
         | E::NoMain
@@ -344,11 +309,11 @@ fn out_of_memory(facts: &mut Facts) {
 }
 
 /// A command whose execution was under way when the signal was sent.
-fn signal_latecomer(who: Who, facts: &Facts, out: &mut Out<'_>) {
-    let Some((main, control, signal)) = targets(facts) else { return };
-    let target = if who == Who::Main { main } else { control };
-    if let Some(target) = target.filter(|_| facts.kill_mode() != KillMode::None) {
-        facts.kill(target, signal, out);
+pub(super) fn signal_latecomer(who: Who, signal: Signal, facts: &Facts, out: &mut Out<'_>) {
+    let Some(run) = &facts.run else { return };
+    let process = if who == Who::Main { run.main } else { run.control };
+    if let Some(process) = process.filter(|_| facts.kill_mode() != KillMode::None) {
+        facts.kill(KillTarget::Process(process.id), signal, out);
     }
 }
 
@@ -436,9 +401,7 @@ pub(super) fn stop_post(index: usize, until: Until, event: E, facts: &mut Facts,
             terminate(Phase::Final, facts, out)
         }
         E::Tick if expired(until, out) => {
-            say(facts, Level::Warning, out, format_args!("State 'stop-post' timed out. Terminating."));
-            facts.worsen(R::Timeout);
-            terminate(Phase::Final, facts, out)
+            abort::stop_timed_out("State 'stop-post'", Phase::Final, facts, out)
         }
         E::Start(_)
         | E::Reload

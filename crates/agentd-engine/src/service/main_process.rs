@@ -65,8 +65,10 @@ impl Facts {
 
     /// It runs without a main process that we know: it is up as long as any of its processes is.
     pub(crate) fn is_headless(&self) -> bool {
-        let taken_over = |run: &super::Run| run.taken_over && run.main.is_none() && run.control.is_none();
-        self.run.as_ref().is_some_and(taken_over) || (self.lacks_main() && !self.has_pid_file())
+        let by_group = self.ends_with_cgroup();
+        let outlived =
+            |run: &super::Run| (run.taken_over || by_group) && run.main.is_none() && run.control.is_none();
+        self.run.as_ref().is_some_and(outlived) || (self.lacks_main() && !self.has_pid_file())
     }
 
     /// Asks which process is the main one; false if there is nobody to ask.

@@ -2,7 +2,7 @@
 
 use agentd_unit::{ExecKind, ServiceType, Signal};
 
-use super::{Facts, ServiceEvent as E, ServiceState as S, Who, expired, fall, rise};
+use super::{Facts, ServiceEvent as E, ServiceState as S, Who, abort, expired, fall, rise};
 use crate::clock::Monotonic;
 use crate::effect::{Effect, KillTarget, Level};
 use crate::ids::EffectId;
@@ -95,7 +95,7 @@ fn done(failed: bool, facts: &mut Facts, out: &mut Out<'_>) -> S {
         run.reload_failed |= failed;
         run.reload.asked = None;
     }
-    let runtime_max = facts.section().and_then(|service| service.runtime_max);
+    let runtime_max = facts.runtime_max();
     let up_since = facts.run.as_ref().and_then(|run| run.up_since);
     let until = runtime_max.zip(up_since).map(|(span, since)| since + span);
     if facts.run.as_ref().is_some_and(|run| run.main.is_some()) {
@@ -115,10 +115,10 @@ pub(super) fn signalled(until: Until, event: E, facts: &mut Facts, out: &mut Out
         E::Force => fall::force(facts, out),
         E::Oom => fall::fail(R::OomKill, facts, out),
         E::Stopping => fall::announced(facts, out),
-        E::Hung => fall::hung(facts, out),
+        E::Hung => abort::hung(facts, out),
         E::Tick if facts.run.as_ref().is_none_or(|run| run.main.is_none()) => done(true, facts, out),
         E::Tick if expired(until, out) => timed_out(None, facts, out),
-        E::Tick if facts.is_hung(out) => fall::hung(facts, out),
+        E::Tick if facts.is_hung(out) => abort::hung(facts, out),
         E::Start(_)
         | E::Reload
         | E::Up(_)
@@ -155,9 +155,9 @@ pub(super) fn reload(
         (E::Force, _) => fall::force(facts, out),
         (E::Oom, _) => fall::fail(R::OomKill, facts, out),
         (E::Stopping, None) => fall::announced(facts, out),
-        (E::Hung, _) => fall::hung(facts, out),
+        (E::Hung, _) => abort::hung(facts, out),
         (E::Tick, _) if expired(until, out) => timed_out(index, facts, out),
-        (E::Tick, _) if facts.is_hung(out) => fall::hung(facts, out),
+        (E::Tick, _) if facts.is_hung(out) => abort::hung(facts, out),
         (
             E::Start(_)
             | E::Reload

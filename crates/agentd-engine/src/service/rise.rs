@@ -5,7 +5,7 @@ use std::time::Duration;
 use agentd_unit::{ExecKind, ServiceType};
 
 use super::{
-    Facts, Run, ServiceEvent as E, ServiceState as S, Who, end, expired, fall, main_process, reload,
+    Facts, Run, ServiceEvent as E, ServiceState as S, Who, abort, end, expired, fall, main_process, reload,
 };
 use crate::clock::Monotonic;
 use crate::effect::{Effect, Level};
@@ -66,7 +66,8 @@ pub(super) fn auto_restart(at: Monotonic, due: bool, event: E, facts: &mut Facts
     }
 }
 
-fn begin(run: Run, facts: &mut Facts, out: &mut Out<'_>) -> S {
+fn begin(mut run: Run, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    run.limit_runtime(out.ids);
     let (id, name) = (run.id, run.unit.name.clone());
     let text = format!("Starting {}...", crate::unit::title(&run.unit));
     out.log(Level::Info, &name, Some(id), Some(message::STARTING), text);
@@ -160,7 +161,7 @@ fn stop_idling(index: usize, facts: &mut Facts, out: &mut Out<'_>) -> S {
 fn execute(index: usize, until: Until, facts: &mut Facts, out: &mut Out<'_>) -> S {
     facts.spawn(ExecKind::Start, index, out);
     let oneshot = facts.service_type() == ServiceType::Oneshot;
-    let bound = facts.section().and_then(|service| service.runtime_max).filter(|_| oneshot && index == 0);
+    let bound = facts.runtime_max().filter(|_| oneshot && index == 0);
     S::Start { index, until: until.into_iter().chain(facts.until(bound, out)).min() }
 }
 
@@ -180,8 +181,7 @@ pub(super) fn enter_start_post(index: usize, until: Until, facts: &mut Facts, ou
 
 /// All that belongs to the start is done.
 pub(super) fn began(facts: &mut Facts, out: &mut Out<'_>) -> S {
-    let bound = facts.section().and_then(|service| service.runtime_max);
-    let until = facts.until(bound, out);
+    let until = facts.until(facts.runtime_max(), out);
     enter_running(until, facts, out)
 }
 
@@ -196,7 +196,7 @@ pub(super) fn enter_running(until: Until, facts: &mut Facts, out: &mut Out<'_>) 
     if facts.is_headless() {
         facts.await_empty(out);
         let empty = facts.run.as_ref().is_none_or(|run| run.emptied);
-        return if empty { main_ended(R::Success, facts, out) } else { S::Running { until } };
+        return if empty { headless_end(facts, out) } else { S::Running { until } };
     }
     if facts.find_successor(out) {
         return S::Running { until };
@@ -205,17 +205,28 @@ pub(super) fn enter_running(until: Until, facts: &mut Facts, out: &mut Out<'_>) 
     main_ended(run.main_outcome, facts, out)
 }
 
+/// The last process of a service without a main process is gone: what that left, if it had one, is its outcome.
+fn headless_end(facts: &mut Facts, out: &mut Out<'_>) -> S {
+    let now = out.now.monotonic;
+    let Some(run) = &mut facts.run else { return S::Dead };
+    run.ended_at = Some(now);
+    let outcome = run.main_outcome;
+    main_ended(outcome, facts, out)
+}
+
+/// Its main process has ended, and it is to live as long as any of its processes does (`ExitType=cgroup`).
+fn lives_on(state: S, facts: &mut Facts, out: &mut Out<'_>) -> S {
+    facts.await_empty(out);
+    let empty = facts.run.as_ref().is_none_or(|run| run.emptied);
+    if empty { headless_end(facts, out) } else { state }
+}
+
 /// What follows from the end of the main process of a service that was up.
 fn main_ended(outcome: R, facts: &mut Facts, out: &mut Out<'_>) -> S {
     if outcome == R::Success && facts.remain_after_exit() {
         return S::Exited;
     }
     fall::enter_stop(outcome, facts, out)
-}
-
-fn timed_out(what: &str, facts: &mut Facts, out: &mut Out<'_>) -> S {
-    fall::say(facts, Level::Warning, out, format_args!("{what} operation timed out. Terminating."));
-    fall::fail(R::Timeout, facts, out)
 }
 
 /// `Condition`: an exit code from 1 to 254 leaves the start out.
@@ -228,7 +239,7 @@ pub(super) fn condition(index: usize, until: Until, event: E, facts: &mut Facts,
         E::Stop => fall::asked(facts, |facts| fall::signal(facts, out)),
         E::Force => fall::force(facts, out),
         E::Oom => fall::fail(R::OomKill, facts, out),
-        E::Tick if expired(until, out) => timed_out("condition", facts, out),
+        E::Tick if expired(until, out) => abort::start_timed_out("condition", facts, out),
         E::Start(_)
         | E::Reload
         | E::Up(_)
@@ -255,7 +266,7 @@ pub(super) fn start_pre(index: usize, until: Until, event: E, facts: &mut Facts,
         E::Stop => fall::asked(facts, |facts| fall::signal(facts, out)),
         E::Force => fall::force(facts, out),
         E::Oom => fall::fail(R::OomKill, facts, out),
-        E::Tick if expired(until, out) => timed_out("start-pre", facts, out),
+        E::Tick if expired(until, out) => abort::start_timed_out("start-pre", facts, out),
         E::Start(_)
         | E::Reload
         | E::Up(_)
@@ -308,7 +319,7 @@ pub(super) fn start(index: usize, until: Until, event: E, facts: &mut Facts, out
         E::Stop => fall::asked(facts, |facts| fall::signal(facts, out)),
         E::Force => fall::force(facts, out),
         E::Oom => fall::fail(R::OomKill, facts, out),
-        E::Tick if expired(until, out) => timed_out("start", facts, out),
+        E::Tick if expired(until, out) => abort::start_timed_out("start", facts, out),
         E::Start(_)
         | E::Reload
         | E::Up(_)
@@ -337,9 +348,9 @@ pub(super) fn start_post(index: usize, until: Until, event: E, facts: &mut Facts
         E::Stop => fall::asked(facts, |facts| fall::signal(facts, out)),
         E::Force => fall::force(facts, out),
         E::Oom => fall::fail(R::OomKill, facts, out),
-        E::Hung => fall::hung(facts, out),
-        E::Tick if expired(until, out) => timed_out("start-post", facts, out),
-        E::Tick if facts.is_hung(out) => fall::hung(facts, out),
+        E::Hung => abort::hung(facts, out),
+        E::Tick if expired(until, out) => abort::start_timed_out("start-post", facts, out),
+        E::Tick if facts.is_hung(out) => abort::hung(facts, out),
         E::Start(_)
         | E::Reload
         | E::Up(_)
@@ -362,11 +373,10 @@ pub(super) fn up(state: S, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S 
     let until = if let S::Running { until } = state { until } else { None };
     match event {
         E::Gone { who: Who::Main, .. } if facts.find_successor(out) => state,
+        E::Gone { who: Who::Main, .. } if facts.ends_with_cgroup() => lives_on(state, facts, out),
         E::Gone { who: Who::Main, outcome } => main_ended(outcome, facts, out),
         E::NoMain if matches!(state, S::Running { .. }) => without_successor(state, facts, out),
-        E::Emptied if matches!(state, S::Running { .. }) && facts.is_headless() => {
-            main_ended(R::Success, facts, out)
-        }
+        E::Emptied if matches!(state, S::Running { .. }) && facts.is_headless() => headless_end(facts, out),
         E::Stop => fall::asked(facts, |facts| fall::enter_stop(R::Success, facts, out)),
         E::Force => fall::force(facts, out),
         E::Reload => reload::begin(state, facts, out),
@@ -377,7 +387,7 @@ pub(super) fn up(state: S, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S 
             reload::announced(facts, out)
         }
         E::Stopping if matches!(state, S::Running { .. }) => fall::announced(facts, out),
-        E::Hung => fall::hung(facts, out),
+        E::Hung => abort::hung(facts, out),
         E::Tick if expired(until, out) => {
             fall::say(
                 facts,
@@ -387,7 +397,7 @@ pub(super) fn up(state: S, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S 
             );
             fall::enter_stop(R::Timeout, facts, out)
         }
-        E::Tick if matches!(state, S::Running { .. }) && facts.is_hung(out) => fall::hung(facts, out),
+        E::Tick if matches!(state, S::Running { .. }) && facts.is_hung(out) => abort::hung(facts, out),
         E::Start(_)
         | E::Up(_)
         | E::Gone { who: Who::Control, .. }
@@ -407,5 +417,8 @@ pub(super) fn up(state: S, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S 
 /// Its main process has ended, and the PID file names no other.
 fn without_successor(state: S, facts: &mut Facts, out: &mut Out<'_>) -> S {
     let Some(run) = facts.run.as_ref().filter(|run| run.main.is_none()) else { return state };
+    if facts.ends_with_cgroup() {
+        return lives_on(state, facts, out);
+    }
     main_ended(run.main_outcome, facts, out)
 }

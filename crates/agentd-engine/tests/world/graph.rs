@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use agentd_unit::sections::{
-    Action, Condition, HookMode, PathSection, RestartMode, SocketSection, SystemWide, Test,
+    Action, AgentLife, CollectMode, Condition, ExitType, HookMode, PathSection, RestartMode, SocketSection,
+    SystemWide, Test, TimeoutMode,
 };
 use agentd_unit::{
-    Body, ExecCommand, KillMode, LoadState, NotifyAccess, Restart, ServiceSection, ServiceType, TimerSection,
-    TimerTrigger, Unit, UnitName, UnitType,
+    AgentSection, Body, ExecCommand, KillMode, LoadState, NotifyAccess, Restart, ServiceSection, ServiceType,
+    TimerSection, TimerTrigger, Unit, UnitName, UnitType,
 };
 
 use super::dice::{Dice, UNIT};
@@ -125,6 +126,9 @@ impl Cast<'_> {
         section.system.ignore_on_isolate = Some(dice.once_in(2)).filter(|_| dice.once_in(6));
         endings(dice, &mut section.system);
         section.stop_when_unneeded = dice.once_in(12);
+        if dice.once_in(8) {
+            section.system.collect_mode = CollectMode::InactiveOrFailed;
+        }
         section.start_limit_burst = 1 + dice.below(6) as u32;
         section.start_limit_interval = Duration::from_secs(10 + dice.below(3) * 10);
     }
@@ -269,7 +273,38 @@ fn service(dice: &mut Dice, unit: &mut Unit, whole: bool) {
             *list = (0..1 + dice.below(2)).map(|_| command(dice)).collect();
         }
     }
+    ends(dice, &mut service);
     if let Body::Service(body) = &mut unit.body {
+        body.agent = dice.once_in(4).then(|| agent(dice, &mut service));
         body.service = service;
     }
+}
+
+/// How the ends of a life are told from others.
+fn ends(dice: &mut Dice, service: &mut ServiceSection) {
+    let modes = [TimeoutMode::Terminate, TimeoutMode::Terminate, TimeoutMode::Abort, TimeoutMode::Kill];
+    service.life.timeout_start_mode = *dice.pick(&modes);
+    service.life.timeout_stop_mode = *dice.pick(&modes);
+    service.life.timeout_abort = dice.once_in(4).then(|| Duration::from_secs(1 + dice.below(3)));
+    service.life.runtime_extra = Duration::from_secs(dice.below(4));
+    if service.service_type != ServiceType::Oneshot && dice.once_in(6) {
+        service.life.exit_type = ExitType::Cgroup;
+    }
+}
+
+/// An agent that minds its rows of restarts.
+fn agent(dice: &mut Dice, service: &mut ServiceSection) -> Box<AgentSection> {
+    let restart_factor = dice.once_in(2).then(|| *dice.pick(&[100, 150, 200, 300]));
+    if restart_factor.is_some() {
+        service.restart_max_delay = Some(Duration::from_secs(2)); // A world does not last for a day.
+    }
+    let life = AgentLife {
+        restart_factor,
+        restart_randomized_delay: Duration::from_millis(*dice.pick(&[0, 0, 500])),
+        max_restarts: dice.once_in(2).then(|| dice.below(5) as u32),
+        restart_reset: (!dice.once_in(4)).then(|| Duration::from_secs(1 + dice.below(10))),
+        min_ready: Duration::from_secs(dice.below(4)),
+        ..AgentLife::default()
+    };
+    Box::new(AgentSection { life, ..AgentSection::default() })
 }

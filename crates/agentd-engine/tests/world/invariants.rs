@@ -11,6 +11,7 @@ use agentd_unit::sections::{Action, RestartMode};
 use agentd_unit::{Body, ExecKind, LoadState, UnitName};
 
 use super::World;
+use super::rows::check_forgotten;
 
 /// What the laws of this world say: nothing, or what is broken.
 pub(super) type Verdict = Result<(), String>;
@@ -90,6 +91,10 @@ impl World {
         self.check_order(unit, record)?;
         if record.message_id == Some(RESTART_SCHEDULED) {
             self.check_restart(unit)?;
+            self.check_row(unit, record.run)?;
+        }
+        if record.text.ends_with("failure is forgotten.") {
+            self.rows.remove(unit);
         }
         Ok(())
     }
@@ -97,9 +102,6 @@ impl World {
     /// Restarts keep their distance, and stay within the limits of the unit.
     fn check_restart(&mut self, unit: &UnitName) -> Verdict {
         let now = self.now.monotonic;
-        if let Some((end, restart_sec)) = self.ends.get(unit) {
-            law(now >= *end + *restart_sec, || format!("{unit} is restarted before its delay is over"))?;
-        }
         let times = self.restarts.entry(unit.clone()).or_default();
         times.push(now);
         let Some(view) = self.manager.unit(unit) else { return Ok(()) };
@@ -120,6 +122,7 @@ impl World {
             self.check_unit(view, &views)?;
         }
         self.check_idle(&views)?;
+        self.note_up(&views);
         self.check_sockets(&views)?;
         self.check_queue(&views)?;
         // What has a job returns by that, or somebody calls it off.
@@ -131,6 +134,8 @@ impl World {
                 && unit.job.is_none()
                 && unit.result != ServiceResult::StartLimitHit
                 && unit.failure.as_ref().is_some_and(|why| why.starts_with(cause.unit.name.as_str()));
+            // Its start may have given way to another transaction: it goes on waiting.
+            let waits = waits && !self.watch.called_off.contains(&unit.unit.name);
             // What is on its way down again takes with it what has just been asked to return.
             let stays = is_up(cause) && cause.job.is_none();
             law(!(waits && stays) || self.manager.is_shutting_down(), || {
@@ -188,12 +193,16 @@ impl World {
         }
         self.check_patience(view)?;
         self.check_main(view)?;
-        let lived_by = self.busy.get(name).filter(|_| view.active == ActiveState::Failed);
+        check_forgotten(view, views)?;
+        self.check_timed_out(view)?;
+        let forgotten = self.watch.forgotten.contains(name);
+        let lived_by = self.busy.get(name).filter(|_| view.active == ActiveState::Failed || forgotten);
         let ends = lived_by.is_some_and(|unit| unit.unit.system.failure_action != Action::None);
         let ended = self
             .busy
             .get(name)
-            .filter(|_| view.active == ActiveState::Inactive && view.result == ServiceResult::Success);
+            .filter(|_| view.active == ActiveState::Inactive && view.result == ServiceResult::Success)
+            .filter(|_| !forgotten);
         let ends = ends || ended.is_some_and(|unit| unit.unit.system.success_action != Action::None);
         law(!ends || self.watch.loads || self.manager.is_shutting_down(), || {
             format!("{name} has ended and nothing ends with it")

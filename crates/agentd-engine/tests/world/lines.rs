@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use agentd_engine::{Effect, Event, JobView};
-use agentd_unit::sections::{Action, RestartMode};
+use agentd_unit::sections::{Action, CollectMode, ExitType, RestartMode, TimeoutMode};
 use agentd_unit::{Body, LoadState, Unit};
 
 pub(super) fn event(event: &Event) -> String {
@@ -89,6 +89,9 @@ fn definition(unit: &Unit) -> String {
         write!(text, " JobTimeoutSec={timeout:?}").unwrap();
     }
     let system = &section.system;
+    if system.collect_mode == CollectMode::InactiveOrFailed {
+        text.push_str(" CollectMode=inactive-or-failed");
+    }
     if let Some(timeout) = system.job_running_timeout {
         write!(text, " JobRunningTimeoutSec={timeout:?}").unwrap();
     }
@@ -103,7 +106,22 @@ fn definition(unit: &Unit) -> String {
         }
     }
     match &unit.body {
-        Body::Service(body) => text.push_str(&service(&body.service)),
+        Body::Service(body) => {
+            text.push_str(&service(&body.service));
+            if let Some(agent) = &body.agent {
+                let life = &agent.life;
+                write!(
+                    text,
+                    " RestartFactor={:?} RestartRandomizedDelaySec={:?} MaxRestarts={:?} RestartResetSec={:?} MinReadySec={:?}",
+                    life.restart_factor,
+                    life.restart_randomized_delay,
+                    life.max_restarts,
+                    life.restart_reset,
+                    life.min_ready
+                )
+                .unwrap();
+            }
+        }
         Body::Socket(socket) => write!(
             text,
             " Accept={} Service={:?} TriggerLimitBurst={:?} PollLimitBurst={:?}",
@@ -139,6 +157,17 @@ fn service(service: &agentd_unit::ServiceSection) -> String {
     }
     if service.remain_after_exit {
         text.push_str(" RemainAfterExit");
+    }
+    if service.life.exit_type == ExitType::Cgroup {
+        text.push_str(" ExitType=cgroup");
+    }
+    for (key, mode) in [
+        ("TimeoutStartFailureMode", service.life.timeout_start_mode),
+        ("TimeoutStopFailureMode", service.life.timeout_stop_mode),
+    ] {
+        if mode != TimeoutMode::Terminate {
+            write!(text, " {key}={mode:?}").unwrap();
+        }
     }
     for (key, list) in [
         ("ExecCondition", &service.life.exec_condition),

@@ -16,6 +16,7 @@ mod order;
 mod people;
 mod process;
 mod queue;
+mod rows;
 mod shrink;
 mod sockets;
 
@@ -109,8 +110,8 @@ pub(crate) struct World {
     /// The jobs that there were before the present step.
     jobs_before: Vec<JobView>,
     restarts: BTreeMap<UnitName, Vec<Monotonic>>,
-    /// When the manager heard of the last end of a main process, and the RestartSec of its run.
-    ends: BTreeMap<UnitName, (Monotonic, Duration)>,
+    /// When the manager heard of the last end of a main process.
+    ends: BTreeMap<UnitName, Monotonic>,
     effects_seen: BTreeSet<EffectId>,
     shutdowns: u32,
     /// Daemons that have a name: under which they were born, and under which the manager knows them.
@@ -139,6 +140,8 @@ pub(crate) struct World {
     lines: Vec<String>,
     keep_lines: bool,
     is_calm: bool,
+    /// Rows of restarts, and since when units are up.
+    rows: BTreeMap<UnitName, rows::Row>,
     /// What was known of the jobs before the present step.
     watch: queue::Watch,
     mood: Mood,
@@ -213,6 +216,7 @@ impl World {
             lines: Vec::new(),
             keep_lines,
             is_calm: false,
+            rows: BTreeMap::new(),
             watch: queue::Watch::default(),
             tangled: dice.once_in(6),
             doubles: dice.once_in(4),
@@ -364,6 +368,7 @@ impl World {
         self.hear(&event);
         self.watch_begin(&event);
         let told = self.before_traffic(&event);
+        let outlived = self.outlived(&event);
         let mut effects = Vec::new();
         let (manager, now) = (&mut self.manager, self.now);
         let handled = catch_unwind(AssertUnwindSafe(|| manager.handle(event, now, &mut effects)));
@@ -386,6 +391,7 @@ impl World {
         }
         self.jobs_before = jobs;
         self.after_traffic(told);
+        self.check_outlived(outlived);
         self.judge(Self::check);
         self.alone.retain(|unit| self.jobs_before.iter().any(|job| job.unit == *unit));
     }
@@ -402,9 +408,9 @@ impl World {
         };
         let Some(process) = self.processes.get_mut(id).filter(|process| !process.heard) else { return };
         process.heard = true;
-        let Some(info) = self.runs.get(run).filter(|info| info.whole) else { return };
-        if process.is_main && known(&process.unit) {
-            self.ends.insert(process.unit.clone(), (self.now.monotonic, info.restart_sec));
+        let whole = self.runs.get(run).is_some_and(|info| info.whole);
+        if whole && process.is_main && known(&process.unit) {
+            self.ends.insert(process.unit.clone(), self.now.monotonic);
         }
     }
 

@@ -67,6 +67,7 @@ impl World {
     pub(super) fn load(&mut self, n: u64) {
         let set = self.definitions(n);
         self.restarts.clear(); // Other limits from now on.
+        self.rows.clear();
         self.returning.clear();
         self.doomed.clear();
         self.event(Event::UnitsLoaded(set));
@@ -141,6 +142,7 @@ impl World {
             | Request::Shutdown { .. } => {
                 // A person's start clears the counts of whatever it starts.
                 self.restarts.clear();
+                self.rows.clear();
                 self.returning.clear();
             }
             Request::Kill { .. } | Request::Freeze { .. } => {}

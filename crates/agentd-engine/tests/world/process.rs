@@ -10,6 +10,7 @@ use agentd_unit::{ExecKind, KillMode, ServiceType, Signal, Unit, UnitName};
 
 use super::daemon::Daemon;
 use super::dice::{Dice, PROCESS, PROGRAM, RUN};
+use super::rows::Rules;
 use super::{Happening, World};
 
 /// What the program of a unit is like.
@@ -101,8 +102,8 @@ pub(super) struct RunInfo {
     pub(super) released: bool,
     /// Its KillMode lets no process live on.
     pub(super) whole: bool,
-    /// Its RestartSec.
-    pub(super) restart_sec: Duration,
+    /// What it says of restarts.
+    pub(super) rules: Rules,
     /// What is there of a daemon that went into the background.
     pub(super) daemon: Daemon,
     /// The manager has heard that it is empty, and nothing was born since.
@@ -112,12 +113,10 @@ pub(super) struct RunInfo {
     pub(super) dice: Dice,
 }
 
-/// Whether no process outlives the run, and its RestartSec.
-fn rules(unit: &Unit) -> (bool, Duration) {
-    let service = unit.as_service().map(|body| &body.service);
-    let mode = service.map_or_else(KillMode::default, |service| service.kill_mode);
-    let whole = matches!(mode, KillMode::ControlGroup | KillMode::Mixed);
-    (whole, service.map_or(Duration::ZERO, |service| service.restart_sec))
+/// Whether no process outlives the run.
+fn is_whole(unit: &Unit) -> bool {
+    let mode = unit.as_service().map_or_else(KillMode::default, |body| body.service.kill_mode);
+    matches!(mode, KillMode::ControlGroup | KillMode::Mixed)
 }
 
 pub(super) fn ready() -> Notification {
@@ -179,7 +178,7 @@ impl World {
     }
 
     fn begin_run(&mut self, spawn: &Spawn, unit: u64) {
-        let (whole, restart_sec) = rules(&spawn.unit);
+        let (whole, rules) = (is_whole(&spawn.unit), Rules::of(&spawn.unit));
         let dice = Dice::of(self.seed, &[RUN, unit, self.runs.len() as u64]);
         self.runs.entry(spawn.run).or_insert_with(|| RunInfo {
             unit: spawn.unit.name.clone(),
@@ -187,7 +186,7 @@ impl World {
             awaiting: None,
             released: false,
             whole,
-            restart_sec,
+            rules,
             daemon: Daemon::default(),
             heard_empty: false,
             begun: false,
@@ -197,7 +196,7 @@ impl World {
 
     /// A run lives by this definition from now on.
     pub(super) fn live_by(&mut self, run: InvocationId, unit: &Unit) {
-        self.run_info(run, |info| (info.whole, info.restart_sec) = rules(unit));
+        self.run_info(run, |info| (info.whole, info.rules) = (is_whole(unit), Rules::of(unit)));
     }
 
     pub(super) fn run_info(&mut self, run: InvocationId, change: impl FnOnce(&mut RunInfo)) {
@@ -326,6 +325,9 @@ impl World {
                 process.heard = true;
             }
             self.leave_daemon(id, run, status);
+            if process.is_main {
+                self.outlive(run);
+            }
         }
         self.processes.insert(id, process);
         self.tell_if_empty(run);

@@ -34,6 +34,10 @@ pub(super) struct Watch {
     /// Units of which a job was given up, or that were started too often, in this step.
     given_up: Vec<(UnitName, Patience)>,
     since: BTreeMap<JobId, Since>,
+    /// Units whose failure was forgotten in this step.
+    pub(super) forgotten: BTreeSet<UnitName>,
+    /// Units of which a command of the start took too long in this step.
+    pub(super) timed_out: BTreeSet<UnitName>,
     /// Units whose job was called off in this step.
     pub(super) called_off: BTreeSet<UnitName>,
 }
@@ -71,6 +75,8 @@ impl World {
         watch.refused = false;
         watch.given_up.clear();
         watch.called_off.clear();
+        watch.timed_out.clear();
+        watch.forgotten.clear();
     }
 
     pub(super) fn watch_refusal(&mut self, request: RequestId) {
@@ -82,6 +88,10 @@ impl World {
             self.watch.given_up.push((unit.clone(), Patience::Job));
         } else if text.ends_with("job was called off.") {
             self.watch.called_off.insert(unit.clone());
+        } else if text.ends_with("failure is forgotten.") {
+            self.watch.forgotten.insert(unit.clone());
+        } else if text.contains(" operation timed out. ") {
+            self.watch.timed_out.insert(unit.clone());
         } else if text.contains("Start request repeated too quickly") {
             self.watch.given_up.push((unit.clone(), Patience::StartLimit));
         }
@@ -231,7 +241,8 @@ fn comes_again(view: &UnitView) -> bool {
     let Some(body) = view.unit.as_service() else { return false };
     let restarts = matches!(body.service.restart, Restart::Always | Restart::OnFailure);
     let failed = view.result != agentd_engine::ServiceResult::Success;
-    let goes_down = matches!(view.sub, "stop" | "stop-sigterm" | "stop-post" | "stop-watchdog");
+    let goes_down =
+        matches!(view.sub, "stop" | "stop-sigterm" | "stop-post" | "stop-watchdog" | "stop-sigkill");
     view.sub == "auto-restart" || (goes_down && failed && restarts)
 }
 

@@ -292,7 +292,9 @@ impl World {
             return Ok(());
         };
         let target = lived_by.triggered().and_then(|target| views.get(&target).cloned());
-        let given_up = target.is_some_and(|target| target.result == ServiceResult::StartLimitHit);
+        let given_up = target.is_some_and(|target| {
+            target.result == ServiceResult::StartLimitHit || self.watch.forgotten.contains(&target.unit.name)
+        });
         law(view.active != ActiveState::Failed || given_up, || {
             format!("{name} fails with a service that is well")
         })

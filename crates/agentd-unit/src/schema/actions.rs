@@ -7,9 +7,6 @@ use super::{Setting, Slot};
 use crate::sections::{Action, CollectMode};
 use crate::values::numbers;
 
-/// Where what is only checked here comes to have its effect.
-const ENGINE: &str = "the engine applies it in a later version";
-
 /// The keys.
 pub(super) const SETTINGS: &[Setting] = &[
     Setting::typed(
@@ -75,16 +72,19 @@ pub(super) const SETTINGS: &[Setting] = &[
         }),
         "The manager's exit code after FailureAction=exit.",
     ),
-    Setting::typed(
+    Setting::new(
         "RebootArgument",
         Slot::Text(|d| &mut d.unit.system.reboot_argument),
-        "Handed to reboot(2) by an action that reboots.",
-        ENGINE,
+        "Handed to reboot(2) by FailureAction, SuccessAction or StartLimitAction where that reboots.",
     ),
-    Setting::typed(
+    Setting::new(
+        "JobTimeoutRebootArgument",
+        Slot::Text(|d| &mut d.unit.system.job_timeout_reboot_argument),
+        "Handed to reboot(2) by JobTimeoutAction where that reboots.",
+    ),
+    Setting::new(
         "CollectMode",
         Slot::Choice(names::<CollectMode>, |d, word| put(&mut d.unit.system.collect_mode, word)),
-        "Whether a failed unit is forgotten like an inactive one; default inactive.",
-        ENGINE,
+        "Whether a failed unit is forgotten like an inactive one, unless a unit that is up speaks of it; default inactive.",
     ),
 ];

@@ -9,7 +9,6 @@ use crate::sections::ReplaceOrder;
 use crate::values::{Refused, limit};
 
 const HEALTH: &str = "health checks come with a later version";
-const RESTARTS: &str = "the engine applies it in a later version";
 const SNAPSHOTS: &str = "snapshots come with a later version";
 const REPLICAS: &str = "replicas and rollouts come with a later version";
 
@@ -23,41 +22,36 @@ const fn rollout(key: &'static str, slot: Slot, doc: &'static str) -> Setting {
 
 /// The further keys of `[Agent]`.
 pub(super) const AGENT_SETTINGS: &[Setting] = &[
-    Setting::typed(
+    Setting::new(
         "RestartFactor",
         Slot::Own("number such as 1.5", |value, d, cx| {
             let factor = cx.parse(value, "a number such as 1.5", hundredths);
             set(&mut d.agent.life.restart_factor, factor.map(Some));
         }),
-        "What each wait for a restart is multiplied by for the next.",
-        RESTARTS,
+        "What each wait for a restart is multiplied by for the next, up to RestartMaxDelaySec, else a day.",
     ),
-    Setting::typed(
+    Setting::new(
         "RestartRandomizedDelaySec",
         Slot::Span(|d| &mut d.agent.life.restart_randomized_delay),
         "At most so much is added to each wait, by chance; default 0.",
-        RESTARTS,
     ),
-    Setting::typed(
+    Setting::new(
         "MaxRestarts",
         Slot::Own("whole number", |value, d, cx| {
             let count = scalar(value, cx, "a whole number", count);
             set(&mut d.agent.life.max_restarts, count.map(Some));
         }),
-        "How many restarts in a row; default any number.",
-        RESTARTS,
+        "How many restarts in a row; after them it stays failed until somebody starts it; default any number.",
     ),
-    Setting::typed(
+    Setting::new(
         "RestartResetSec",
         Slot::Timeout(|d| &mut d.agent.life.restart_reset),
-        "The uptime that clears the count of restarts.",
-        RESTARTS,
+        "The uptime that ends a row of restarts; default MinReadySec where that is set, else 10 min or RestartMaxDelaySec if that is longer.",
     ),
-    Setting::typed(
+    Setting::new(
         "MinReadySec",
         Slot::Span(|d| &mut d.agent.life.min_ready),
-        "The uptime that makes a start count; default 0.",
-        RESTARTS,
+        "The uptime that makes a start count: a shorter life never ends a row of restarts; default 0.",
     ),
     Setting::typed(
         "FailureThreshold",

@@ -12,9 +12,6 @@ use crate::sections::{ExitStatusSet, ExitType, Preserve, RestartMode, TimeoutMod
 use crate::signal::Signal;
 use crate::values::{Refused, exit_status, path};
 
-/// Where what is only checked here comes to have its effect.
-const ENGINE: &str = "the engine applies it in a later version";
-
 /// The keys.
 pub(super) const SETTINGS: &[Setting] = &[
     Setting::new(
@@ -47,29 +44,25 @@ pub(super) const SETTINGS: &[Setting] = &[
         Slot::Timeout(|d| &mut d.service.life.timeout_abort),
         "How long the end after a missed watchdog may take; default as TimeoutStopSec.",
     ),
-    Setting::typed(
+    Setting::new(
         "TimeoutStartFailureMode",
         Slot::Choice(names::<TimeoutMode>, |d, word| put(&mut d.service.life.timeout_start_mode, word)),
-        "What a start that takes too long brings; default terminate.",
-        ENGINE,
+        "What a start that takes too long brings: KillSignal, WatchdogSignal or FinalKillSignal; default terminate.",
     ),
-    Setting::typed(
+    Setting::new(
         "TimeoutStopFailureMode",
         Slot::Choice(names::<TimeoutMode>, |d, word| put(&mut d.service.life.timeout_stop_mode, word)),
-        "What a stop that takes too long brings; default terminate.",
-        ENGINE,
+        "What a stop that takes too long brings: KillSignal, WatchdogSignal or FinalKillSignal; default terminate.",
     ),
-    Setting::typed(
+    Setting::new(
         "RuntimeRandomizedExtraSec",
         Slot::Span(|d| &mut d.service.life.runtime_extra),
         "At most so much is added to RuntimeMaxSec, by chance; default 0.",
-        ENGINE,
     ),
-    Setting::typed(
+    Setting::new(
         "ExitType",
         Slot::Choice(names::<ExitType>, |d, word| put(&mut d.service.life.exit_type, word)),
         "Whether the end of the main process or of all is its end; default main.",
-        ENGINE,
     ),
     Setting::new(
         "RootDirectoryStartOnly",

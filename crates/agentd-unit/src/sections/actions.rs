@@ -32,6 +32,8 @@ pub struct SystemWide {
     pub failure_exit_status: Option<u8>,
     /// `RebootArgument`: handed to reboot(2).
     pub reboot_argument: Option<String>,
+    /// `JobTimeoutRebootArgument`: handed to reboot(2) after `JobTimeoutAction`.
+    pub job_timeout_reboot_argument: Option<String>,
     /// `CollectMode`: whether a failed unit is forgotten like an inactive one.
     pub collect_mode: CollectMode,
 }

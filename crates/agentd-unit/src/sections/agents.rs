@@ -5,6 +5,9 @@ use std::time::Duration;
 use crate::exec::ExecCommand;
 use crate::words::Words;
 
+/// A life of this length is no part of a row of restarts any more, unless the unit says otherwise.
+pub(crate) const RESTART_RESET: Duration = Duration::from_secs(600);
+
 /// Further keys of `[Agent]`: health, resurrection and replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentLife {
@@ -14,9 +17,9 @@ pub struct AgentLife {
     pub restart_randomized_delay: Duration,
     /// `MaxRestarts`: so many in a row; `None`: no bound.
     pub max_restarts: Option<u32>,
-    /// `RestartResetSec`: the uptime that clears the count.
+    /// `RestartResetSec`: the uptime that ends a row of restarts, default 10 min; `None`: none does.
     pub restart_reset: Option<Duration>,
-    /// `MinReadySec`: the uptime that makes a start count.
+    /// `MinReadySec`: the uptime that makes a start count: a shorter life never ends a row.
     pub min_ready: Duration,
     /// `FailureThreshold`: so many misses in a row are a failure; default 1.
     pub failure_threshold: u32,
@@ -48,7 +51,7 @@ impl Default for AgentLife {
             restart_factor: None,
             restart_randomized_delay: Duration::ZERO,
             max_restarts: None,
-            restart_reset: None,
+            restart_reset: Some(RESTART_RESET),
             min_ready: Duration::ZERO,
             failure_threshold: 1,
             exec_health_check: Vec::new(),

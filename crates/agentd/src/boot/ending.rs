@@ -34,6 +34,7 @@ pub fn end(kind: ShutdownKind, mut world: World, journal: &Journal) -> ExitCode 
         cgroups.leave();
     }
     remove_sockets(&world);
+    let argument = world.reboot_argument.take().filter(|_| kind == ShutdownKind::Reboot);
     // Stamps on their way are written before the state is closed.
     drop(world);
     let code = match kind {
@@ -50,7 +51,10 @@ pub fn end(kind: ShutdownKind, mut world: World, journal: &Journal) -> ExitCode 
         // An init of a machine that exits would be a kernel panic.
         ShutdownKind::Poweroff | ShutdownKind::Exit(_) => machine::End::Poweroff,
     };
-    tracing::info!("{}", farewell(end));
+    match &argument {
+        Some(argument) => tracing::info!("Rebooting with argument '{argument}'."),
+        None => tracing::info!("{}", farewell(end)),
+    }
     journal.flush(FLUSH);
     for (device, error) in mount::swap_off() {
         tracing::warn!(%error, "swap on {} is still in use", device.display());
@@ -60,6 +64,10 @@ pub fn end(kind: ShutdownKind, mut world: World, journal: &Journal) -> ExitCode 
         tracing::warn!(%error, "{} is still mounted", point.display());
     }
     machine::sync();
+    if let Some(argument) = argument {
+        let error = machine::reboot_with(&argument);
+        tracing::error!(%error, "the machine cannot be rebooted with the argument '{argument}'; rebooting without");
+    }
     let error = machine::end(end);
     tracing::error!(%error, "the machine cannot be ended; exiting instead");
     journal.flush(FLUSH);

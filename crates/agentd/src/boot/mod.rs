@@ -330,6 +330,7 @@ fn build_world(
         errands: Vec::new(),
         looked_up: Vec::new(),
         ending: None,
+        reboot_argument: None,
         first_request: None,
         booted: false,
         orphans: 0,

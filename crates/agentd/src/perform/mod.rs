@@ -134,6 +134,9 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
         }
         Effect::TakeOver { id, run, unit, main } => takeover::take_over(world, id, run, unit, main),
         Effect::Log(record) => world.log(&record),
-        Effect::Shutdown { kind } => world.ending = Some(kind),
+        Effect::Shutdown { kind, argument } => {
+            world.ending = Some(kind);
+            world.reboot_argument = argument;
+        }
     }
 }
