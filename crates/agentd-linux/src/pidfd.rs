@@ -120,6 +120,20 @@ impl PidFd {
         }
     }
 
+    /// A copy of one of its descriptors, of the same open file; close-on-exec. pidfd_getfd(2), Linux 5.6.
+    ///
+    /// # Errors
+    /// EBADF: it has none of this number. EPERM: it may not be traced by us, ptrace(2). ESRCH: it has ended.
+    pub fn copy_descriptor(&self, number: RawFd) -> io::Result<OwnedFd> {
+        // SAFETY: the call takes three integers and touches no memory of ours.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_getfd, self.0.as_raw_fd(), number, 0) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call succeeded, so `fd` is open and we are its only owner.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+    }
+
     /// Waits for our child to end and consumes its status. Linux 5.4, waitid(2) P_PIDFD. Only for children that
     /// the reaper is not to see.
     ///

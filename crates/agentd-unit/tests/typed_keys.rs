@@ -138,6 +138,11 @@ fn typed_keys_are_checked_like_any_other() {
         ),
         ("a.socket", "ListenStream=0", "[Socket] ListenStream: '0' is no port"),
         ("a.socket", "ListenStream=host:80", "[Socket] ListenStream: 'host:80' is no address to listen on"),
+        (
+            "a.socket",
+            "ListenMessageQueue=/a/b",
+            "[Socket] ListenMessageQueue: '/a/b' is no name of a message queue",
+        ),
         ("a.socket", "ListenFIFO=run/x", "[Socket] ListenFIFO: 'run/x' is no absolute path"),
         (
             "a.socket",
@@ -182,7 +187,7 @@ fn every_key_says_whether_it_is_supported() {
     for (section, key, expected) in [
         ("Service", "ExecStart", Support::Applied),
         ("Service", "StartLimitInterval", Support::Applied),
-        ("Socket", "ListenMessageQueue", Support::Typed("message queues come with a later version")),
+        ("Socket", "ListenMessageQueue", Support::Applied),
         ("Service", "CPUShares", Support::NotSupported("it belongs to cgroup v1, and agentd uses v2 alone")),
         ("Mount", "What", Support::NotSupported("agentd has no units of that type")),
         ("Service", "Frobnicate", Support::Unknown),

@@ -403,3 +403,68 @@ fn stored_descriptors_reach_the_next_life_under_the_next_manager() {
         assert_eq!(manager.property("keeper", "NFileDescriptorStore"), after_stop, "{preserve}");
     }
 }
+
+fn kill_and_start_again(mut manager: Manager) -> Manager {
+    let pid = manager.pid().to_string();
+    assert!(std::process::Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
+    manager.wait();
+    manager.again()
+}
+
+#[test]
+fn b082_sockets_of_a_manager_that_was_killed_are_listened_on_again() {
+    let setup = Setup::new("handover-killed");
+    for name in ["one", "two", "three"] {
+        let (program, path) = (setup.file("echo", ECHO), setup.path(&format!("{name}.sock")));
+        setup.unit(&format!("{name}.service"), &format!("[Service]\nExecStart = [{program:?}]\n"));
+        setup.unit(&format!("{name}.socket"), &format!("[Socket]\nListenStream = {path:?}\n"));
+    }
+    let mut manager = setup.start();
+    manager.ok(&["start", "one.socket", "two.socket", "three.socket"]);
+    let manager = kill_and_start_again(manager);
+    for name in ["one", "two", "three"] {
+        let answer = ask(&manager.path(&format!("{name}.sock")), "hello");
+        assert!(answer.ends_with(&format!("{name}.socket hello")), "{answer}");
+    }
+}
+
+#[test]
+fn a_listener_that_outlived_a_killed_manager_is_taken_back_from_its_service() {
+    let setup = Setup::new("handover-lent");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    echo(&setup, &format!("ListenDatagram = \"@agentd-lent-{port}\"\n"));
+    let mut manager = setup.start();
+    let path = manager.path("echo.sock");
+    manager.ok(&["start", "echo.socket"]);
+    assert!(ask(&path, "hello").ends_with("hello"));
+    let pid = manager.main_pid("echo.service");
+    let inode = fs::metadata(&path).unwrap().ino();
+    let mut manager = kill_and_start_again(manager);
+    assert_eq!(manager.property("echo.socket", "SubState"), "running", "{}", manager.everything());
+    assert_eq!(manager.main_pid("echo.service"), pid);
+    assert_eq!(ask(&path, "end"), format!("{pid} echo.socket end"));
+    manager.until_property("echo.socket", "SubState", "listening");
+    let next = ask(&path, "again");
+    assert!(next.ends_with("again") && !next.starts_with(&pid.to_string()), "{next}");
+    assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
+}
+
+#[test]
+fn a_service_that_closed_what_a_killed_manager_had_passed_to_it_is_told_of() {
+    let setup = Setup::new("handover-closed");
+    let (program, path) = (
+        setup.file("close", "#!/usr/bin/python3\nimport os, time\nos.close(3)\ntime.sleep(1000)\n"),
+        setup.path("s"),
+    );
+    setup.unit("close.service", &format!("[Service]\nExecStart = [{program:?}]\n"));
+    setup.unit("close.socket", &format!("[Socket]\nListenStream = {path:?}\n"));
+    let mut manager = setup.start();
+    manager.ok(&["start", "close.socket", "close.service"]);
+    let pid = manager.main_pid("close");
+    manager.until("it does not close it", |_| !Path::new(&format!("/proc/{pid}/fd/3")).exists());
+    let mut manager = kill_and_start_again(manager);
+    manager.until_property("close.socket", "Result", "resources");
+    let status = text(&manager.ctl(&["status", "close.socket"]));
+    assert!(status.contains("cannot be taken back from it; stop it first"), "{status}");
+    assert_eq!(manager.main_pid("close"), pid);
+}

@@ -141,3 +141,53 @@ fn a_service_can_bring_its_own_path_unit() {
     fs::write(&there, "").unwrap();
     manager.until("the service does not run", |_| !there.exists());
 }
+
+#[test]
+fn a_file_that_is_written_and_still_open_is_modified_and_has_not_changed() {
+    let setup = Setup::new("modified");
+    let file = setup.file("file", "");
+    for (unit, key) in [("modified", "PathModified"), ("changed", "PathChanged")] {
+        let out = setup.path(unit);
+        let text = format!("[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/cp\", {file:?}, {out:?}]\n");
+        setup.unit(&format!("copy-{unit}.service"), &text);
+        setup.unit(
+            &format!("{unit}.path"),
+            &format!("[Path]\n{key} = {file:?}\nUnit = \"copy-{unit}.service\"\n"),
+        );
+    }
+    let mut manager = setup.start();
+    manager.ok(&["start", "modified.path", "changed.path"]);
+    use std::io::Write;
+    let mut writer = fs::OpenOptions::new().append(true).open(&file).unwrap();
+    writer.write_all(b"x").unwrap();
+    let copy = |name: &str| fs::read_to_string(manager_path(&file, name)).unwrap_or_default();
+    manager.until("its writing is lost", |_| copy("modified") == "x");
+    assert!(!manager_path(&file, "changed").exists(), "it is still open");
+    drop(writer);
+    manager.until("its end is lost", |_| copy("changed") == "x");
+}
+
+fn manager_path(file: &Path, name: &str) -> std::path::PathBuf {
+    file.with_file_name(name)
+}
+
+#[test]
+fn what_a_path_unit_may_start_is_counted_over_the_time_that_it_says() {
+    let mut manager = job(
+        "interval",
+        |folder| {
+            let there = folder.join("there");
+            format!("PathExists = {there:?}\nTriggerLimitBurst = 2\nTriggerLimitIntervalSec = \"1h\"")
+        },
+        |folder| format!("rm {}", folder.join("there").display()),
+    );
+    let there = manager.path("watched/there");
+    fs::create_dir_all(manager.path("watched")).unwrap();
+    for expected in 1..=2 {
+        fs::write(&there, "").unwrap();
+        manager.until("the job does not run", |m| runs(m) == expected);
+        manager.until_property("job.path", "SubState", "waiting");
+    }
+    fs::write(&there, "").unwrap();
+    manager.until_property("job.path", "Result", "trigger-limit-hit");
+}

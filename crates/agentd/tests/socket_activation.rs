@@ -53,12 +53,16 @@ fn echo(name: &str, socket: &str, service: &str, flags: &[&str]) -> (Manager, Pa
 
 /// Sends a line and reads the answer; an empty one where the other end hangs up.
 fn ask(path: &Path, word: &str) -> String {
-    let mut client = UnixStream::connect(path).unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
-    writeln!(client, "{word}").unwrap();
+    try_ask(path, word).unwrap()
+}
+
+fn try_ask(path: &Path, word: &str) -> std::io::Result<String> {
+    let mut client = UnixStream::connect(path)?;
+    client.set_read_timeout(Some(PATIENCE))?;
+    writeln!(client, "{word}")?;
     let mut answer = String::new();
-    client.read_to_string(&mut answer).unwrap();
-    answer.trim().to_owned()
+    client.read_to_string(&mut answer)?;
+    Ok(answer.trim().to_owned())
 }
 
 #[test]
@@ -130,7 +134,7 @@ fn nothing_is_lost_over_a_hundred_restarts() {
 }
 
 #[test]
-fn a_burst_of_connections_is_served_in_the_end_and_the_socket_stays() {
+fn b077_a_burst_of_connections_is_served_in_the_end_and_the_socket_stays() {
     let (mut manager, path) = echo("burst", "", "", &["once"]);
     let clients: Vec<UnixStream> = (0..30).map(|_| UnixStream::connect(&path).unwrap()).collect();
     drop(clients);
@@ -163,7 +167,7 @@ fn a_service_that_cannot_live_is_given_up_with_its_socket() {
 }
 
 #[test]
-fn what_stands_in_the_way_is_refused_and_what_was_left_is_replaced() {
+fn b082_what_stands_in_the_way_is_refused_and_what_was_left_is_replaced() {
     let setup = Setup::new("way");
     let places = ["stale", "file", "link", "live"];
     for place in places {
@@ -196,7 +200,7 @@ fn what_stands_in_the_way_is_refused_and_what_was_left_is_replaced() {
 }
 
 #[test]
-fn a_file_that_somebody_removed_comes_back_with_the_service() {
+fn b083_a_file_that_somebody_removed_comes_back_with_the_service() {
     let (mut manager, path) = echo("removed", "", "", &[]);
     std::fs::remove_file(&path).unwrap();
     manager.ok(&["start", "echo.service"]);
@@ -220,7 +224,7 @@ fn a_reload_keeps_the_listener_and_who_waits_at_it() {
 }
 
 #[test]
-fn a_service_sees_its_sockets_and_no_other_descriptor() {
+fn b080_a_service_sees_its_sockets_and_no_other_descriptor() {
     let setup = Setup::new("descriptors");
     let program = setup.file(
         "list",
@@ -336,7 +340,7 @@ fn connections_beyond_their_number_are_closed_and_the_next_one_is_served() {
 }
 
 #[test]
-fn clients_that_leave_at_once_do_no_harm() {
+fn b079_clients_that_leave_at_once_do_no_harm() {
     let (mut manager, path) = talk("leave", "PollLimitBurst = 0\nTriggerLimitBurst = 0\n");
     assert_eq!(say(UnixStream::connect(&path).unwrap(), "first"), "first");
     manager.until("an instance is left", |m| !text(&m.ctl(&["list", "--all"])).contains("talk@"));
@@ -368,4 +372,150 @@ fn a_service_can_bring_its_own_socket() {
     manager.until_property("own.socket", "SubState", "listening");
     assert_eq!(manager.property("own.service", "ActiveState"), "inactive");
     assert!(ask(&path, "hello").ends_with("own.socket hello"));
+}
+
+#[test]
+fn b079_connections_that_are_reset_at_once_leave_nothing_behind() {
+    let setup = Setup::new("reset");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    setup.unit(
+        "talk.socket",
+        &format!("[Socket]\nListenStream = \"127.0.0.1:{port}\"\nAccept = true\nPollLimitBurst = 0\nTriggerLimitBurst = 0\n"),
+    );
+    setup.unit(
+        "talk@.service",
+        "[Service]\nStandardInput = \"socket\"\nStandardOutput = \"socket\"\nExecStart = [\"/bin/cat\"]\n",
+    );
+    let reset = setup.file(
+        "reset",
+        "#!/usr/bin/python3\nimport socket, struct, sys\nfor _ in range(500):\n    s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))\n    s.close()\n",
+    );
+    let mut manager = setup.start();
+    manager.ok(&["start", "talk.socket"]);
+    let open = |m: &Manager| std::fs::read_dir(format!("/proc/{}/fd", m.pid())).unwrap().count();
+    let before = open(&manager);
+    assert!(std::process::Command::new(reset).arg(port.to_string()).status().unwrap().success());
+    let mut client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.write_all(b"real").unwrap();
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "real");
+    manager.until("instances are left", |m| !text(&m.ctl(&["list", "--all"])).contains("talk@"));
+    manager.until("descriptors are left", |m| open(m) <= before + 20);
+}
+
+#[test]
+fn b080_two_hundred_services_that_start_at_once_see_no_descriptor_of_others() {
+    let setup = Setup::new("two-hundred");
+    let out = setup.path("seen");
+    std::fs::create_dir(&out).unwrap();
+    let script = format!(
+        "for fd in /proc/$$/fd/*; do [ -L $fd ] && echo ${{fd##*/}}; done > {0}/.%i; mv {0}/.%i {0}/%i",
+        out.display()
+    );
+    let argv = ["/bin/sh".to_owned(), "-c".to_owned(), script.replace('$', "$$")];
+    setup.unit("list@.service", &format!("[Service]\nType = \"oneshot\"\nExecStart = {argv:?}\n"));
+    let wants: Vec<String> = (0..200).map(|n| format!("list@{n}.service")).collect();
+    setup.unit("all.target", &format!("[Unit]\nWants = {wants:?}\n"));
+    let (program, path) = (setup.file("echo", ECHO), setup.path("echo.sock"));
+    setup.unit("echo.service", &format!("[Service]\nExecStart = [{program:?}, \"once\"]\n"));
+    setup.unit(
+        "echo.socket",
+        &format!("[Socket]\nListenStream = {path:?}\nPollLimitBurst = 0\nTriggerLimitBurst = 0\n"),
+    );
+    let mut manager = setup.start();
+    manager.ok(&["start", "echo.socket"]);
+    manager.ok(&["start", "--no-block", "all.target"]);
+    for _ in 0..3 {
+        assert!(ask(&path, "x").ends_with("x"));
+        manager.ok(&["daemon-reload"]);
+    }
+    let done = |_: &mut Manager| (0..200).all(|n| out.join(n.to_string()).exists());
+    manager.until("not all have looked", done);
+    for n in 0..200 {
+        // The shell itself opens the file that it writes to.
+        let seen = std::fs::read_to_string(out.join(n.to_string())).unwrap();
+        let seen: Vec<&str> = seen.lines().collect();
+        assert_eq!(seen, ["0", "1", "10", "2"], "list@{n}");
+    }
+}
+
+#[test]
+fn b084_whatever_became_of_the_service_the_next_client_is_served_by_one_life() {
+    let (mut manager, path) = echo("again", "TriggerLimitBurst = 0\nPollLimitBurst = 0\n", "", &[]);
+    for round in 0..50 {
+        match round * 7 % 3 {
+            0 => drop(manager.ok(&["stop", "echo.service"])),
+            1 => drop(manager.ok(&["restart", "echo.service"])),
+            _ => {
+                let _gone = manager.ctl(&["kill", "-s", "KILL", "echo.service"]);
+            }
+        }
+        // Who is taken by the life that is being killed sees it end; the next life has who comes then.
+        let mut killed = round * 7 % 3 == 2;
+        let began = Instant::now();
+        let answer = loop {
+            match try_ask(&path, "x") {
+                Ok(answer) if !answer.is_empty() => break answer,
+                other => assert!(killed, "round {round}: {other:?}"),
+            }
+            killed = began.elapsed() < Duration::from_secs(5);
+        };
+        assert!(answer.ends_with(" x"), "round {round}: {answer:?}");
+        assert!(began.elapsed() < Duration::from_secs(10), "round {round}: {:?}", began.elapsed());
+        let pid = answer.split(' ').next().unwrap().to_owned();
+        manager
+            .until("another life than that which answered", |m| m.property("echo.service", "MainPID") == pid);
+    }
+    assert_eq!(manager.property("echo.socket", "ActiveState"), "active");
+}
+
+/// As many as come in ten seconds, 5,000 at most: each is answered or closed, and none waits for ever.
+#[test]
+fn a_storm_of_connections_is_answered_or_refused_and_the_manager_lives() {
+    const CLIENTS: usize = 5_000;
+    let (mut manager, path) =
+        talk("storm", "MaxConnections = 64\nPollLimitBurst = 0\nTriggerLimitBurst = 0\n");
+    let kept: Vec<UnixStream> = (0..4).map(|_| UnixStream::connect(&path).unwrap()).collect();
+    manager.until_property("talk.socket", "NConnections", "4");
+    let (began, next) = (Instant::now(), std::sync::atomic::AtomicUsize::new(0));
+    let client = || {
+        let (mut answered, mut refused) = (0, 0);
+        while began.elapsed() < Duration::from_secs(10)
+            && next.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < CLIENTS
+        {
+            let mut client = UnixStream::connect(&path).unwrap();
+            client.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut answer = String::new();
+            // Who is refused may hear of it while it speaks.
+            let said = client.write_all(b"x").and_then(|()| client.shutdown(std::net::Shutdown::Write));
+            match said.and_then(|()| client.read_to_string(&mut answer)) {
+                Ok(_) if answer == "x" => answered += 1,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("nobody answers"),
+                Ok(_) | Err(_) => refused += 1,
+            }
+        }
+        (answered, refused)
+    };
+    let ends: Vec<(usize, usize)> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..200).map(|_| scope.spawn(client)).collect();
+        for _ in 0..20 {
+            let count = manager.property("talk.socket", "NConnections").parse::<usize>().unwrap();
+            assert!(count <= 8, "{count} connections at once");
+        }
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    let (answered, refused): (usize, usize) =
+        ends.iter().fold((0, 0), |sum, end| (sum.0 + end.0, sum.1 + end.1));
+    println!("{answered} answered, {refused} refused in {:?}", began.elapsed());
+    assert!(answered > 0);
+    manager.until_property("talk.socket", "NConnections", "4");
+    let count = |name: &str| manager.property("talk.socket", name).parse::<usize>().unwrap();
+    assert_eq!((count("NAccepted"), count("NRefused")), (answered + kept.len(), refused));
+    for client in kept {
+        assert_eq!(say(client, "kept"), "kept");
+    }
+    assert_eq!(say(UnixStream::connect(&path).unwrap(), "last"), "last");
 }

@@ -115,17 +115,22 @@ fn from(fd: &OwnedFd) -> Option<Origin> {
     })
 }
 
-fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
+pub(super) fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
     let four = storage.as_sockaddr_in().map(|four| SocketAddr::V4((*four).into()));
     four.or_else(|| storage.as_sockaddr_in6().map(|six| SocketAddr::V6((*six).into())))
 }
 
-/// Throws away all that waits: connections are taken and closed, datagrams and bytes are read.
+/// Throws away all that waits: connections are taken and closed, datagrams, messages and bytes are read. A service may
+/// have made what it shares with us wait, so it is told first that it does not.
 ///
 /// # Errors
 /// EMFILE and the like.
 pub fn flush(listener: impl AsFd) -> io::Result<()> {
     let fd = listener.as_fd();
+    crate::descriptor::set_nonblocking(fd)?;
+    if super::queue::flush(fd) {
+        return Ok(());
+    }
     // Bounded, so that whoever keeps sending keeps nobody else from being served.
     for _ in 0..10_000 {
         match accept4(fd, SockFlag::SOCK_CLOEXEC) {

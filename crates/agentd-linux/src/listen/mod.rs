@@ -1,4 +1,4 @@
-//! What socket units listen on: sockets, FIFOs and special files, made as their unit says. socket(7), unix(7), ip(7),
+//! What socket units listen on: sockets, FIFOs, message queues and special files, made as their unit says. socket(7), unix(7), ip(7),
 //! fifo(7), systemd.socket(5).
 //!
 //! # Invariants
@@ -7,8 +7,10 @@
 
 mod connection;
 mod file;
+mod lent;
 mod node;
 mod options;
+mod queue;
 
 use std::fmt;
 use std::io;
@@ -25,6 +27,7 @@ use nix::sys::socket::{
 pub use connection::{Accepted, Origin, accept, flush};
 pub use node::{Node, Owner};
 use options::Options;
+pub use queue::unlink_queue;
 
 /// A context of vsock(7) that stands for every one.
 const VMADDR_CID_ANY: u32 = u32::MAX;
@@ -66,7 +69,7 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// One open socket, FIFO or file.
+/// One open socket, FIFO, queue or file.
 #[derive(Debug)]
 pub struct Listener {
     fd: OwnedFd,
@@ -83,6 +86,7 @@ impl Listener {
             ListenAddress::Path(path) => match listen.kind {
                 ListenKind::Fifo => file::fifo(path, section, owner),
                 ListenKind::Special => file::special(path, section).map(|fd| Self { fd, node: None }),
+                ListenKind::MessageQueue => queue::queue(path, section, owner),
                 _ => at_path(path, listen.kind, section, owner),
             },
             address => elsewhere(address, listen.kind, section).map(|fd| Self { fd, node: None }),

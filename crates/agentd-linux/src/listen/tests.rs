@@ -153,3 +153,30 @@ fn what_waits_is_thrown_away() {
     let socket = UnixDatagram::from(datagram.fd);
     assert_eq!(socket.recv(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
+
+#[test]
+fn what_a_process_listens_on_is_taken_back_from_it_by_its_address() {
+    let folder = TempDir::new();
+    let name = format!("agentd-lent-{}", std::process::id());
+    let abstractly = |kind| Listen { kind, address: ListenAddress::Abstract(name.clone()) };
+    let own = std::process::id();
+    let link = |listener: &Listener| {
+        std::fs::read_link(format!("/proc/self/fd/{}", listener.as_fd().as_raw_fd())).unwrap()
+    };
+    for kind in [ListenKind::Stream, ListenKind::Datagram, ListenKind::SequentialPacket] {
+        for listen in [at(kind, folder.path().join(format!("{kind:?}"))), abstractly(kind)] {
+            assert!(Listener::lent(&listen, own).unwrap().is_none(), "{listen:?}: nobody listens yet");
+            let listener = open(&listen, |_| {}).unwrap();
+            let lent = Listener::lent(&listen, own).unwrap().unwrap();
+            assert_eq!(link(&lent), link(&listener), "{listen:?}");
+            assert_eq!(lent.node(), listener.node());
+        }
+    }
+    // A connection has the listener's address, and is none.
+    let listen = at(ListenKind::Stream, folder.path().join("gone"));
+    let listener = open(&listen, |_| {}).unwrap();
+    let _client = UnixStream::connect(folder.path().join("gone")).unwrap();
+    let _accepted = accept(&listener).unwrap().unwrap();
+    drop(listener);
+    assert!(Listener::lent(&listen, own).unwrap().is_none());
+}

@@ -9,7 +9,6 @@ use crate::draft::Draft;
 use crate::sections::{BindIpv6Only, Listen, ListenAddress, ListenKind, PathWatch};
 use crate::values::{Refused, address, limit, numbers, path};
 
-const QUEUES: &str = "message queues come with a later version";
 const ADDRESS: &str = "address, or a list of them";
 const PATH: &str = "absolute path, or a list of them";
 
@@ -47,11 +46,12 @@ pub(super) const SOCKET_SETTINGS: &[Setting] = &[
         }),
         "Listens to the kernel, netlink(7).",
     ),
-    Setting::typed(
+    Setting::new(
         "ListenMessageQueue",
-        Slot::Own(PATH, |value, d, cx| listen(ListenKind::MessageQueue, value, d, cx)),
+        Slot::Own("/name of a queue, or a list of them", |value, d, cx| {
+            listen(ListenKind::MessageQueue, value, d, cx)
+        }),
         "Reads from a message queue, mq_overview(7).",
-        QUEUES,
     ),
     Setting::new(
         "Accept",
@@ -231,6 +231,20 @@ pub(super) const SOCKET_SETTINGS: &[Setting] = &[
         "The size of a FIFO; default the kernel's.",
     ),
     Setting::new(
+        "MessageQueueMaxMessages",
+        Slot::Own("whole number", |value, d, cx| {
+            set(&mut d.socket.options.queue_messages, whole(value, cx, 1, i32::MAX));
+        }),
+        "How many messages a queue that is made holds, with MessageQueueMessageSize; default the kernel's.",
+    ),
+    Setting::new(
+        "MessageQueueMessageSize",
+        Slot::Own("whole number", |value, d, cx| {
+            set(&mut d.socket.options.queue_message_size, whole(value, cx, 1, i32::MAX));
+        }),
+        "How many bytes each of them may have, with MessageQueueMaxMessages; default the kernel's.",
+    ),
+    Setting::new(
         "TCPCongestion",
         Slot::Text(|d| &mut d.socket.options.tcp_congestion),
         "The algorithm, tcp(7); default the kernel's.",
@@ -322,7 +336,8 @@ fn listen(kind: ListenKind, value: &Value<'_>, draft: &mut Draft, cx: &mut Apply
         return draft.socket.listen.clear();
     }
     let parser: fn(&str) -> Result<ListenAddress, Refused> = match kind {
-        ListenKind::Fifo | ListenKind::Special | ListenKind::MessageQueue => address::fifo,
+        ListenKind::Fifo | ListenKind::Special => address::fifo,
+        ListenKind::MessageQueue => address::queue,
         ListenKind::Netlink => address::netlink,
         ListenKind::Stream | ListenKind::Datagram | ListenKind::SequentialPacket => address::parse,
     };

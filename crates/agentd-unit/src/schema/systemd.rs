@@ -73,14 +73,13 @@ const SOCKET: &str = "\
     SocketMode DirectoryMode Accept FlushPending Writable MaxConnections MaxConnectionsPerSource KeepAlive \
     KeepAliveTimeSec KeepAliveIntervalSec KeepAliveProbes DeferAcceptSec NoDelay Priority ReceiveBuffer \
     SendBuffer IPTOS IPTTL Mark PipeSize FreeBind Transparent Broadcast PassCredentials PassPacketInfo \
-    Timestamping TCPCongestion ReusePort RemoveOnStop Symlinks FileDescriptorName Service \
+    Timestamping MessageQueueMaxMessages MessageQueueMessageSize TCPCongestion ReusePort RemoveOnStop Symlinks FileDescriptorName Service \
     TriggerLimitIntervalSec TriggerLimitBurst PollLimitIntervalSec PollLimitBurst PassFileDescriptorsToExec \
     AcceptFileDescriptors PassPIDFD DeferTrigger DeferTriggerMaxSec";
 
 /// Sockets that agents have no use for.
 const SOCKET_ODD: &str = "\
-    ListenUSBFunction MessageQueueMaxMessages \
-    MessageQueueMessageSize SmackLabel SmackLabelIPIn SmackLabelIPOut SELinuxContextFromNet PassSecurity";
+    ListenUSBFunction SmackLabel SmackLabelIPIn SmackLabelIPOut SELinuxContextFromNet PassSecurity";
 
 /// `[Service]`, systemd.service(5).
 const SERVICE: &str = "\

@@ -124,6 +124,10 @@ pub struct SocketOptions {
     pub send_buffer: Option<u64>,
     /// `PipeSize` of a FIFO, in bytes.
     pub pipe_size: Option<u64>,
+    /// `MessageQueueMaxMessages`: how many messages a queue holds.
+    pub queue_messages: Option<i32>,
+    /// `MessageQueueMessageSize`, in bytes.
+    pub queue_message_size: Option<i32>,
     /// `TCPCongestion`: the algorithm.
     pub tcp_congestion: Option<String>,
 }

@@ -83,3 +83,20 @@ pub fn netlink(text: &str) -> Result<ListenAddress, Refused> {
 pub fn fifo(text: &str) -> Result<ListenAddress, Refused> {
     path::absolute(text.trim()).map(ListenAddress::Path)
 }
+
+/// `ListenMessageQueue`: the name of a message queue, `/name`.
+///
+/// # Errors
+/// Anything but one slash and a name of at most 255 bytes, mq_overview(7).
+pub fn queue(text: &str) -> Result<ListenAddress, Refused> {
+    let name = text.trim();
+    let rest = name.strip_prefix('/').unwrap_or_default();
+    if rest.is_empty() || rest.len() > 255 || rest.contains(['/', '\0']) || [".", ".."].contains(&rest) {
+        return Err(Refused::of(
+            name,
+            "is no name of a message queue",
+            "write it as /name, with no further slash",
+        ));
+    }
+    Ok(ListenAddress::Path(name.into()))
+}

@@ -82,8 +82,12 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
             let checked = Checked { condition: found.condition, assertion: found.assertion };
             events.push_back(Event::Checked { id, checked });
         }
-        Effect::Listen { id, unit } | Effect::Relisten { id, unit } => {
+        Effect::Listen { id, unit } => {
             let result = sockets::listen(world, &unit);
+            events.push_back(Event::Listened { id, unit: unit.name.clone(), result });
+        }
+        Effect::Relisten { id, unit } => {
+            let result = sockets::relisten(world, &unit);
             events.push_back(Event::Listened { id, unit: unit.name.clone(), result });
         }
         Effect::Unlisten { unit } => world.sockets.unlisten(&unit),

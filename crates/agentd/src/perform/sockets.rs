@@ -11,7 +11,7 @@ use std::sync::Arc;
 use agentd_engine::{EffectId, Spawn};
 use agentd_linux::epoll::Epoll;
 use agentd_linux::listen::{self, Accepted, Listener, Node, Origin, Owner};
-use agentd_unit::sections::SocketSection;
+use agentd_unit::sections::{Listen, ListenAddress, ListenKind, SocketSection};
 use agentd_unit::{Unit, UnitName};
 
 use super::plan::chain;
@@ -149,9 +149,16 @@ impl Sockets {
         let Some(held) = self.units.remove(name) else { return };
         self.names.remove(&held.token);
         let Some(section) = held.unit.as_socket().filter(|section| section.remove_on_stop) else { return };
-        for node in held.listeners.iter().filter_map(Listener::node) {
-            if let Err(error) = node.remove(&section.symlinks) {
-                tracing::warn!(unit = %name, %error, "{} cannot be removed", node.path.display());
+        for (listener, listen) in held.listeners.iter().zip(&section.listen) {
+            let removed = match (listener.node(), &listen.address) {
+                (Some(node), _) => node.remove(&section.symlinks),
+                (None, ListenAddress::Path(path)) if listen.kind == ListenKind::MessageQueue => {
+                    listen::unlink_queue(path)
+                }
+                (None, _) => Ok(()),
+            };
+            if let Err(error) = removed {
+                tracing::warn!(unit = %name, %error, "{} cannot be removed", listen.address);
             }
         }
     }
@@ -228,12 +235,17 @@ impl Sockets {
             let Some(section) = held.unit.as_socket() else { continue };
             for (listener, listen) in held.listeners.iter_mut().zip(&section.listen) {
                 if listener.node().is_some_and(|node| !node.is_there()) {
-                    match Listener::open(listen, section, world.of(section).unwrap_or_default()) {
+                    let owner = world.of(section);
+                    match owner
+                        .and_then(|owner| Listener::open(listen, section, owner).map_err(|e| chain(&e)))
+                    {
                         Ok(anew) => {
                             tracing::warn!(unit = %name, "{} was removed by somebody else and was made anew", listen.address);
                             *listener = anew;
                         }
-                        Err(error) => tracing::error!(unit = %name, "{}", chain(&error)),
+                        Err(error) => {
+                            tracing::error!(unit = %name, "{} was removed by somebody else and cannot be made anew: {error}", listen.address);
+                        }
                     }
                 }
                 let text = section.descriptor_name.clone().unwrap_or_else(|| name.to_string());
@@ -277,6 +289,48 @@ impl Owners<'_> {
 pub fn listen(world: &mut World, unit: &Arc<Unit>) -> Result<(), String> {
     let owner = unit.as_socket().map(|section| Owners(&world.accounts).of(section)).transpose()?;
     world.sockets.listen(unit, owner.unwrap_or_default())
+}
+
+/// Goes on with what a manager before has made for a unit. What one that was killed has left lives with the service that
+/// it was passed to, and is taken back from it.
+///
+/// # Errors
+/// As [`listen`]; the service lives and does not listen there any more.
+pub fn relisten(world: &mut World, unit: &Arc<Unit>) -> Result<(), String> {
+    let was_handed = world.sockets.handed.listeners.iter().any(|(name, ..)| *name == unit.name);
+    if let (false, Some(section)) = (was_handed, unit.as_socket()) {
+        let lent = lent(world, unit, &section.listen)?;
+        world.sockets.handed.listeners.extend(lent);
+    }
+    listen(world, unit)
+}
+
+/// The listeners of a unit that its service has.
+fn lent(world: &World, unit: &Unit, lines: &[Listen]) -> Result<Vec<(UnitName, String, Listener)>, String> {
+    let Some(service) = unit.triggered() else { return Ok(Vec::new()) };
+    let Some((id, run)) = world.runs.of_unit(&service) else { return Ok(Vec::new()) };
+    let mut processes: Vec<u32> = run.processes.values().map(|process| process.pid).collect();
+    processes.extend(match &run.cgroup {
+        Some(leaf) => leaf.processes().unwrap_or_default(),
+        None => super::kill::members(id, run).unwrap_or_default(),
+    });
+    let mut lent = Vec::new();
+    for line in lines.iter().filter(|line| Listener::is_lent(line)) {
+        let mut found = processes.iter().filter_map(|pid| Listener::lent(line, *pid).transpose());
+        match found.next() {
+            Some(Ok(listener)) => lent.push((unit.name.clone(), label(line), listener)),
+            None if processes.is_empty() => {}
+            other => {
+                let why = other.and_then(Result::err).map_or(String::new(), |error| format!(" ({error})"));
+                return Err(format!(
+                    "its service {service} outlived a manager that was killed, and {}={} cannot be taken back from it{why}; stop it first",
+                    line.kind.key(),
+                    line.address
+                ));
+            }
+        }
+    }
+    Ok(lent)
 }
 
 /// Takes a connection and has its instance loaded; what there is to say at once: that there is none, or why.
