@@ -5,6 +5,7 @@
 //! - Every event goes through [`Manager::handle`], every effect through [`perform`]; nothing else changes unit state.
 //! - Notifications are read before children are reaped, so that a last word counts.
 //! - A turn is bounded: while a thousand services start, clients and timers get their say.
+//! - While there is other work, births go on alongside; none does when the sources are looked at.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -17,7 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::control::Inbound;
 use crate::control::server::Server;
-use crate::perform::{perform, takeover};
+use crate::perform::{births, perform, takeover};
 use crate::takeover::handover::Handover;
 use crate::takeover::reexec;
 use crate::watch::{Sources, Woken};
@@ -254,11 +255,18 @@ impl Daemon {
         let mut began = Instant::now();
         loop {
             while let Some(effect) = self.effects.pop_front() {
-                perform(&mut self.world, effect, &mut self.events);
+                self.perform(effect);
             }
-            let Some(event) = self.events.pop_front() else { return };
+            let Some(event) = self.events.pop_front() else {
+                // Who has nothing else to do waits for what is being born.
+                match births::answer(&mut self.world, &mut self.events) {
+                    true => continue,
+                    false => return,
+                }
+            };
             self.handle(event);
             if began.elapsed() > TURN {
+                births::answer_all(&mut self.world, &mut self.events);
                 self.publish_log();
                 tokio::task::yield_now().await;
                 self.sources.arm(self.manager.deadlines());
@@ -267,6 +275,12 @@ impl Daemon {
                 began = Instant::now();
             }
         }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        let more = || !self.events.is_empty() || self.effects.iter().any(births::is_one);
+        self.world.busy = births::is_one(&effect) && more();
+        perform(&mut self.world, effect, &mut self.events);
     }
 
     /// What the turn has said to the log is taken up.

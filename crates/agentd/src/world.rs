@@ -31,7 +31,8 @@ use crate::control::view::Extras;
 use crate::control::{Answer, Follower, Inbound, unit_files};
 use crate::journal::{self, Journal};
 use crate::log::{FollowId, LogConfig, LogStore};
-use crate::perform::Spawner;
+use crate::perform::Births;
+use crate::perform::births::Begun;
 use crate::perform::paths::Paths;
 use crate::perform::runs::{Run, Runs};
 use crate::perform::sockets::Sockets;
@@ -84,7 +85,9 @@ pub struct World {
     /// What path units wait for.
     pub paths: Paths,
     /// What makes processes.
-    pub spawner: Spawner,
+    pub births: Births<Begun>,
+    /// There is other work than the effect that is carried out: a birth need not be waited for.
+    pub busy: bool,
     /// Our part of the cgroup tree, where there is one.
     pub cgroups: Option<CgroupRoot>,
     /// Tells when a cgroup becomes empty or loses a process to the OOM killer.

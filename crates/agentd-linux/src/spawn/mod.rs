@@ -19,10 +19,12 @@
 //! # Invariants
 //!
 //! - An error leaves no process: the failed child is reaped here, through its pidfd, and the reaper never sees it.
-//!   (This is the only wait besides the reaper's. Spawn from the thread that reaps, or it may be faster.)
+//!   (This is the only wait besides the reaper's. Spawn from the thread that reaps, or have it wait, as [`Births`]
+//!   has it, or it may be faster.)
 //! - The child starts with default dispositions, an empty signal mask and exactly the descriptors of the plan.
 //! - Nothing that was asked for is left out silently.
 
+mod births;
 mod child;
 mod clone;
 mod error;
@@ -42,6 +44,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+pub use births::Births;
 pub use error::SpawnError;
 pub use features::{Features, release};
 pub use mounts::{Mount, MountEntry, MountFlags, Namespaces, Propagation};

@@ -38,7 +38,7 @@ use crate::perform::runs::Runs;
 use crate::perform::sockets::Sockets;
 use crate::perform::store::Stores;
 use crate::perform::trust::Trust;
-use crate::perform::{Spawner, executes_descriptors};
+use crate::perform::{Births, Spawner, executes_descriptors};
 use crate::takeover::Kept;
 use crate::takeover::handover::Handover;
 use crate::takeover::reexec::Inherited;
@@ -319,7 +319,8 @@ fn build_world(
         journal_streams: agentd_linux::journal::Connector::default(),
         sockets,
         paths: crate::perform::paths::Paths::default(),
-        spawner,
+        births: Births::new(spawner),
+        busy: false,
         cgroups,
         watches,
         mains: crate::watch::mains::Mains::new()?,

@@ -3,6 +3,7 @@
 //! No unit policy stands here. What can fail answers with exactly one event, pushed to `events`.
 
 pub mod archive;
+pub mod births;
 pub mod credentials;
 pub mod digests;
 pub mod disks;
@@ -43,7 +44,7 @@ use agentd_unit::conditions;
 
 use crate::world::World;
 
-pub use agentd_linux::spawn::Spawner;
+pub use agentd_linux::spawn::{Births, Spawner};
 
 /// Whether this kernel executes a descriptor under its program's own name, so that what was hashed can be executed as it
 /// is: Linux 6.14.
@@ -54,11 +55,11 @@ pub fn executes_descriptors() -> bool {
 
 /// Carries out one effect.
 pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) {
+    if !births::may_go_on(&effect) {
+        births::answer_all(world, events);
+    }
     match effect {
-        Effect::Spawn(spawn) => {
-            let result = plan::spawn(world, &spawn);
-            events.push_back(Event::Spawned { id: spawn.id, run: spawn.run, result });
-        }
+        Effect::Spawn(spawn) => births::spawn(world, &spawn, events),
         Effect::Kill { run, target, signal, cont } => kill::signal(world, run, target, signal, cont),
         Effect::Freeze { run, frozen } => kill::freeze(world, run, frozen),
         Effect::KillAll { run } => kill::all(world, run),

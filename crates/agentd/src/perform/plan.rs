@@ -7,12 +7,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use agentd_engine::{Spawn, SpawnFailure, SpawnFailureKind};
-use agentd_linux::spawn::{Identity, Program, SpawnPlan, WorkingDirectory};
+use agentd_engine::{EffectId, InvocationId, Spawn, SpawnFailure, SpawnFailureKind};
+use agentd_linux::spawn::{Child, Identity, Program, SpawnError, SpawnPlan, WorkingDirectory};
 use agentd_linux::user::User;
 use agentd_unit::sections::{AgentKind, ServiceSection};
 use agentd_unit::{ExecCommand, ExecKind, Unit};
 
+use super::births::Begun;
 use super::env_file;
 use super::environment::{self, Account, DEFAULT_PATH, Facts};
 use super::passed::Passed;
@@ -27,17 +28,35 @@ use crate::world::World;
 const EXIT_EXEC: u8 = 203;
 const EXIT_CHROOT: u8 = 210;
 
-/// Executes one command of a unit and enters its process; the pid, or why there is none.
+/// Executes one command of a unit and enters its process: the pid, or none if its birth was begun and is under way.
 ///
 /// # Errors
 /// The step that failed, as the service will count it, with a sentence.
-pub fn spawn(world: &mut World, spawn: &Spawn) -> Result<u32, SpawnFailure> {
+pub fn spawn(world: &mut World, spawn: &Spawn) -> Result<Option<u32>, SpawnFailure> {
     start::ensure_run(world, spawn)?;
-    let result = execute(world, spawn);
-    if let Err(failure) = &result {
-        tracing::debug!(unit = %spawn.unit.name, "{}: {}", spawn.kind, failure.message);
-    }
-    result
+    execute(world, spawn)
+}
+
+/// Enters a process that was born, or tells why there is none.
+///
+/// # Errors
+/// As [`spawn`].
+pub fn born(
+    world: &mut World,
+    run: InvocationId,
+    id: EffectId,
+    child: Result<Child, SpawnError>,
+) -> Result<u32, SpawnFailure> {
+    let child = child.map_err(|error| {
+        // A step without a status failed before there was a process: the manager lacked something.
+        let exit_status = error.step.exit_status();
+        let kind = exit_status
+            .map_or(SpawnFailureKind::Resources, |exit_status| SpawnFailureKind::Step { exit_status });
+        SpawnFailure { kind, message: chain(&error) }
+    })?;
+    let pid = child.pid;
+    world.runs.enter(run, id, Process { pid, pidfd: child.pidfd });
+    Ok(pid)
 }
 
 /// What a command is made of, before it becomes a plan.
@@ -56,7 +75,7 @@ struct Prepared {
     streams: Streams,
 }
 
-fn execute(world: &mut World, spawn: &Spawn) -> Result<u32, SpawnFailure> {
+fn execute(world: &mut World, spawn: &Spawn) -> Result<Option<u32>, SpawnFailure> {
     let prepared = prepare(world, spawn)?;
     let service = service(&spawn.unit)?;
     let run = world.runs.get(spawn.run).ok_or_else(|| resources("the run has ended".into()))?;
@@ -89,22 +108,21 @@ fn execute(world: &mut World, spawn: &Spawn) -> Result<u32, SpawnFailure> {
             credentials: run.credentials.as_deref(),
             runtime: &world.config.folders.runtime,
             root,
-            manager: world.spawner.ids(),
+            manager: world.births.ids(),
         };
         sandbox::wall(&mut plan, service, &own)?;
         plan.secure_bits = Some(service.execution.secure_bits).filter(|bits| *bits != 0);
     }
     plan.cgroup = run.cgroup.as_ref().map(AsFd::as_fd);
-    let child = world.spawner.spawn(&plan).map_err(|error| {
-        // A step without a status failed before there was a process: the manager lacked something.
-        let exit_status = error.step.exit_status();
-        let kind = exit_status
-            .map_or(SpawnFailureKind::Resources, |exit_status| SpawnFailureKind::Step { exit_status });
-        SpawnFailure { kind, message: chain(&error) }
-    })?;
-    let pid = child.pid;
-    world.runs.enter(spawn.run, spawn.id, Process { pid, pidfd: child.pidfd });
-    Ok(pid)
+    let alongside = world.births.is_under_way() || world.busy && world.births.has_thread();
+    let child = match alongside {
+        true => match world.births.begin(plan, Begun::of(spawn)) {
+            Ok(()) => return Ok(None),
+            Err(error) => Err(error),
+        },
+        false => world.births.spawn(&plan),
+    };
+    born(world, spawn.run, spawn.id, child).map(Some)
 }
 
 fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {

@@ -41,7 +41,7 @@ pub fn describe(
     plan.personality = how.personality.map(personality);
     plan.memory_policy = memory_policy(how, unit);
     plan.rlimits = rlimits(&world.rlimits, how);
-    if !world.spawner.may_raise() {
+    if !world.births.may_raise() {
         lower(plan, unit);
     }
     Ok(())
