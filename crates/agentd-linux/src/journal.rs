@@ -11,8 +11,18 @@ use std::time::Duration;
 /// Where journald takes streams, systemd-journald.service(8).
 pub const STREAM_SOCKET: &str = "/run/systemd/journal/stdout";
 
-/// The level of lines that do not begin with `<N>`, syslog(3): info.
-const LEVEL: u8 = 6;
+/// Who speaks on a stream, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Speaker<'a> {
+    /// Its `SYSLOG_IDENTIFIER`.
+    pub identifier: &'a str,
+    /// Its unit.
+    pub unit: &'a str,
+    /// Facility and level of lines that do not begin with `<N>`, as one number: syslog(3).
+    pub priority: u8,
+    /// Whether `<N>` is a level at all.
+    pub prefixes: bool,
+}
 
 /// How long the few bytes of the header may take: they always fit an empty socket buffer.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -25,11 +35,11 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Connects a stream for a unit's standard output and standard error. `identifier` is its `SYSLOG_IDENTIFIER`.
+    /// Connects a stream for a unit's standard output and standard error.
     ///
     /// # Errors
     /// ENOENT or ECONNREFUSED: no journald is there. EAGAIN: it has more connections waiting than it takes.
-    pub fn connect(&mut self, socket: &Path, identifier: &str, unit: &str) -> io::Result<OwnedFd> {
+    pub fn connect(&mut self, socket: &Path, speaker: Speaker<'_>) -> io::Result<OwnedFd> {
         let fd = match self.unused.take() {
             // connect(2) makes the other end's socket before it looks for the path.
             Some(fd) => match nix::unistd::access(socket, nix::unistd::AccessFlags::F_OK) {
@@ -46,43 +56,64 @@ impl Connector {
             self.unused = Some(fd);
             return Err(error);
         }
-        introduce(fd.into(), identifier, unit)
+        introduce(fd.into(), speaker)
     }
 }
 
 /// Says who speaks on a stream that is connected.
-fn introduce(stream: UnixStream, identifier: &str, unit: &str) -> io::Result<OwnedFd> {
+fn introduce(stream: UnixStream, speaker: Speaker<'_>) -> io::Result<OwnedFd> {
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    // Identifier, unit, level, "<N>" prefixes are read; not forwarded to syslog, kernel log, console.
-    let header = format!("{identifier}\n{unit}\n{LEVEL}\n1\n0\n0\n0\n");
+    let Speaker { identifier, unit, priority, prefixes } = speaker;
+    // Not forwarded to syslog, kernel log, console.
+    let header = format!("{identifier}\n{unit}\n{priority}\n{}\n0\n0\n0\n", u8::from(prefixes));
     (&stream).write_all(header.as_bytes())?;
     stream.set_write_timeout(None)?;
     stream.shutdown(std::net::Shutdown::Read)?;
     Ok(stream.into())
 }
 
-/// Where journald looks for the most verbose level of a unit: a link whose target is the number.
+/// Where journald looks for what a unit's lines may be: links whose targets are the numbers.
 const UNITS: &str = "/run/systemd/units";
 
-/// Tells journald which lines of a unit to drop: those above `level`, systemd.exec(5) `LogLevelMax`. None: none.
-///
-/// # Errors
-/// The folder that journald reads cannot be written to.
-pub fn limit_level(unit: &str, level: Option<u8>) -> io::Result<()> {
-    limit_level_in(Path::new(UNITS), unit, level)
+/// What journald drops of a unit's lines, systemd.exec(5).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// `LogLevelMax`: those of a larger level.
+    pub level_max: Option<u8>,
+    /// `LogRateLimitIntervalSec`.
+    pub interval: Option<Duration>,
+    /// `LogRateLimitBurst`.
+    pub burst: Option<u32>,
 }
 
-fn limit_level_in(folder: &Path, unit: &str, level: Option<u8>) -> io::Result<()> {
-    let link = folder.join(format!("log-level-max:{unit}"));
-    if let Err(error) = std::fs::remove_file(&link)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(error);
+impl Bounds {
+    /// Tells journald of them; what is not set is as journald has it.
+    ///
+    /// # Errors
+    /// The folder that journald reads cannot be written to.
+    pub fn tell(&self, unit: &str) -> io::Result<()> {
+        self.tell_in(Path::new(UNITS), unit)
     }
-    let Some(level) = level else { return Ok(()) };
-    std::fs::create_dir_all(folder)?;
-    std::os::unix::fs::symlink(level.to_string(), link)
+
+    fn tell_in(&self, folder: &Path, unit: &str) -> io::Result<()> {
+        for (name, value) in [
+            ("log-level-max", self.level_max.map(|level| level.to_string())),
+            ("log-rate-limit-interval", self.interval.map(|span| span.as_micros().to_string())),
+            ("log-rate-limit-burst", self.burst.map(|burst| burst.to_string())),
+        ] {
+            let link = folder.join(format!("{name}:{unit}"));
+            match std::fs::remove_file(&link) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+            if let Some(value) = value {
+                std::fs::create_dir_all(folder)?;
+                std::os::unix::fs::symlink(value, link)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Non-blocking until connected: a journald that does not accept must not hold up its own starter.
@@ -105,13 +136,15 @@ mod tests {
     use std::io::{BufRead, BufReader, Read};
     use std::os::unix::net::UnixListener;
 
+    const WEB: Speaker<'_> = Speaker { identifier: "web", unit: "web.service", priority: 30, prefixes: true };
+
     #[test]
     fn the_header_names_the_unit_and_the_text_follows() {
         let path = std::env::temp_dir().join(format!("agentd-stream-{}", std::process::id()));
         let mut connector = Connector::default();
-        assert!(connector.connect(&path, "web", "web.service").is_err(), "nobody is there yet");
+        assert!(connector.connect(&path, WEB).is_err(), "nobody is there yet");
         let listener = UnixListener::bind(&path).unwrap();
-        let mut stream = File::from(connector.connect(&path, "web", "web.service").unwrap());
+        let mut stream = File::from(connector.connect(&path, WEB).unwrap());
         stream.write_all(b"<4>hello\n").unwrap();
         drop(stream);
         let mut reader = BufReader::new(listener.accept().unwrap().0);
@@ -121,7 +154,7 @@ mod tests {
             reader.read_line(&mut line).unwrap();
             header.push(line.trim_end().to_owned());
         }
-        assert_eq!(header, ["web", "web.service", "6", "1", "0", "0", "0"]);
+        assert_eq!(header, ["web", "web.service", "30", "1", "0", "0", "0"]);
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "<4>hello\n");
@@ -129,22 +162,27 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_a_link_that_goes_when_it_is_taken_back() {
+    fn bounds_are_links_that_go_when_they_are_taken_back() {
         let folder = std::env::temp_dir().join(format!("agentd-levels-{}", std::process::id()));
-        let link = folder.join("log-level-max:web.service");
+        let target = |name: &str| {
+            let link = folder.join(format!("{name}:web.service"));
+            std::fs::read_link(link).ok().map(|target| target.display().to_string())
+        };
         for level in [4, 6] {
-            limit_level_in(&folder, "web.service", Some(level)).unwrap();
-            assert_eq!(std::fs::read_link(&link).unwrap().to_str(), Some(&*level.to_string()));
+            let (interval, burst) = (Some(Duration::from_secs(2)), Some(7));
+            Bounds { level_max: Some(level), interval, burst }.tell_in(&folder, "web.service").unwrap();
+            assert_eq!(target("log-level-max"), Some(level.to_string()));
+            assert_eq!(target("log-rate-limit-interval").as_deref(), Some("2000000"));
+            assert_eq!(target("log-rate-limit-burst").as_deref(), Some("7"));
         }
-        limit_level_in(&folder, "web.service", None).unwrap();
-        assert!(!link.is_symlink());
+        Bounds::default().tell_in(&folder, "web.service").unwrap();
         std::fs::remove_dir(folder).unwrap();
     }
 
     #[test]
     fn without_a_journald_there_is_an_error_and_no_further_socket() {
         let mut connector = Connector::default();
-        let mut attempt = || connector.connect(Path::new("/nonexistent/stdout"), "a", "a.service");
+        let mut attempt = || connector.connect(Path::new("/nonexistent/stdout"), WEB);
         assert_eq!(attempt().unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(attempt().unwrap_err().kind(), io::ErrorKind::NotFound);
         assert!(connector.unused.is_some());

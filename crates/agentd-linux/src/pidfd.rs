@@ -86,6 +86,16 @@ impl PidFd {
         Ok(poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO)? > 0)
     }
 
+    /// The number of the process that a descriptor of anybody's is of, from its `fdinfo`, proc_pid_fdinfo(5). None: it is of
+    /// no process, or the process is gone.
+    #[must_use]
+    pub fn pid_of(fd: BorrowedFd<'_>) -> Option<u32> {
+        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd())).ok()?;
+        let line = info.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+        // -1 stands for one that was reaped, 0 for one that we cannot see.
+        line.trim().parse().ok().filter(|pid| *pid != 0)
+    }
+
     /// The number of the cgroup that the process is in, or was in when it ended: the inode of its folder in the version 2
     /// hierarchy. Linux 6.13, and 6.16 for a process that is reaped already; None where the kernel cannot tell.
     /// PIDFD_GET_INFO of ioctl(2), include/uapi/linux/pidfd.h.

@@ -80,6 +80,8 @@ pub struct NotifyMessage {
     pub bus_error: Option<String>,
     /// `MAINPID=`: the service says which process is the main one, 1 to 4194304.
     pub main_pid: Option<u32>,
+    /// `MAINPIDFD=1`: the descriptor that came along is of the main process.
+    pub main_pidfd: bool,
     /// `WATCHDOG=`.
     pub watchdog: Option<WatchdogSign>,
     /// `WATCHDOG_USEC=`: a new watchdog span; zero switches it off.
@@ -168,6 +170,7 @@ impl NotifyMessage {
                 0 => return Err("0 is no pid"),
                 pid => self.main_pid = Some(pid),
             },
+            "MAINPIDFD" => self.main_pidfd = flag(value)?,
             "WATCHDOG" => self.watchdog = Some(sign(value)?),
             "MONOTONIC_USEC" => self.monotonic = Some(micros(value)?),
             "WATCHDOG_USEC" => self.watchdog_span = Some(micros(value)?),

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use agentd::log::{LogConfig, LogStore};
+use agentd::log::{LineRules, LogConfig, LogStore};
 use agentd_engine::InvocationId;
 use agentd_unit::UnitName;
 
@@ -54,7 +54,7 @@ fn measure(lines: u64) -> Result<(), Box<dyn Error>> {
     config.files_kept = 9;
     let store = LogStore::start(config)?;
     let (read, write) = std::io::pipe()?;
-    store.attach(&UnitName::parse("a.service")?, InvocationId(1), read.into(), None);
+    store.attach(&UnitName::parse("a.service")?, InvocationId(1), read.into(), LineRules::default());
     let (cpu, start) = (cpu_time()?, Instant::now());
     let mut child = agent(lines, write)?;
     child.wait()?;

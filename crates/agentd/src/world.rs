@@ -36,7 +36,7 @@ use crate::perform::births::Begun;
 use crate::perform::paths::Paths;
 use crate::perform::runs::{Run, Runs};
 use crate::perform::sockets::Sockets;
-use crate::perform::start::{self, JOURNAL_UNIT, level_max};
+use crate::perform::start::{self, JOURNAL_UNIT, line_rules};
 use crate::perform::store::{self, Stores};
 use crate::perform::trust::Trust;
 use crate::perform::usage;
@@ -361,7 +361,7 @@ impl World {
                     // Its processes' end of the pipe leads to ours.
                     let opened = run.output.as_ref().map(open_again);
                     match opened.transpose() {
-                        Ok(Some(pipe)) => log.attach(&run.unit.name, id, pipe, level_max(&run.unit)),
+                        Ok(Some(pipe)) => log.attach(&run.unit.name, id, pipe, line_rules(&run.unit)),
                         Ok(None) => {}
                         Err(error) => tracing::error!(unit = %run.unit.name, %error, "its output is lost"),
                     }

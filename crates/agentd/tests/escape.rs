@@ -43,6 +43,9 @@ const ATTEMPTS: &str = "\
 const REFUSALS: [&str; 10] =
     ["EPERM", "EACCES", "EROFS", "ENOENT", "ESRCH", "EAGAIN", "ENOSYS", "EAFNOSUPPORT", "SIGSYS", "EBADF"];
 
+/// How an attempt fails outside of the sandbox where the kernel lacks what it is after.
+const MISSING: [&str; 4] = ["ENOENT", "ENOSYS", "EAFNOSUPPORT", "ENODEV"];
+
 /// What `User = "root"` leaves open within all the other walls: the kernel asks for nothing but the same user.
 const ROOT_STILL_CAN: [&str; 5] =
     ["read-shadow", "see-manager", "see-victim", "signal-manager", "pidfd-manager"];
@@ -100,10 +103,16 @@ fn nothing_gets_out_of_a_strict_sandbox() {
         &manager,
         "strict",
         strict,
-        "StateDirectory = \"agentd-escape-strict\"",
+        "StateDirectory = \"agentd-escape-strict\"\nLimitNOFILE = 1024",
         &format!("{ATTEMPTS} {alone}"),
     );
-    attacker(&manager, "root", strict, "User = \"root\"\nStateDirectory = \"agentd-escape-root\"", ATTEMPTS);
+    attacker(
+        &manager,
+        "root",
+        strict,
+        "User = \"root\"\nStateDirectory = \"agentd-escape-root\"\nLimitNOFILE = 1024",
+        ATTEMPTS,
+    );
     attacker(&manager, "free", "", "", &format!("make-shared-memory {ATTEMPTS} leave-in-tmp"));
     attacker(&manager, "plain", "", "User = \"64123\"", "set-user-id-program");
     attacker(&manager, "tidy", "", "", "remove-shared-memory");
@@ -126,6 +135,10 @@ fn nothing_gets_out_of_a_strict_sandbox() {
         }
         if within == without {
             untold.push(format!("{attempt}: {within}"));
+            // What is there and fails alike on both sides is a bad attempt, on any machine.
+            if !MISSING.contains(&without) {
+                wrong.push(format!("{attempt}: {without} within and without: it proves nothing"));
+            }
         }
         let as_root = root[attempt].as_str();
         let may = ROOT_STILL_CAN.contains(&attempt);
@@ -141,9 +154,11 @@ fn nothing_gets_out_of_a_strict_sandbox() {
         assert_eq!(how[attempt], without, "{attempt}");
     }
     assert_eq!(strict["stray-descriptor-of-its-own"], "done", "it would see a descriptor");
-    eprintln!("not to be told apart on this kernel: {}", untold.join(", "));
+    if !untold.is_empty() {
+        eprintln!("NOT PROVED HERE, as this kernel does not have what they are after: {}", untold.join(", "));
+    }
     assert!(wrong.is_empty(), "{}\nwithin: {strict:?}\nwithout: {free:?}", wrong.join("\n"));
-    assert!(untold.len() <= 8, "{untold:?}");
+    assert!(untold.len() <= 3, "{untold:?}");
     drop(manager);
     for name in [VICTIM, "agentd-escape-strict", "agentd-escape-root"] {
         let _gone = fs::remove_dir_all(Path::new("/var/lib").join(name));

@@ -9,7 +9,7 @@ mod common;
 use std::fs;
 
 use common::cases::{case, check_all, is_root};
-use common::{Setup, text};
+use common::{Manager, Setup, text};
 
 #[test]
 fn a_process_is_as_its_keys_say() {
@@ -173,9 +173,13 @@ fn the_standard_descriptors_lead_where_the_keys_say() {
         "readlink /proc/$$/fd/1 >&2",
     );
     unit("quiet", "LogLevelMax = \"warning\"", "echo '<6>unimportant'; echo '<4>important'");
+    unit("level", "SyslogLevel = \"notice\"\nSyslogLevelPrefix = false", "echo '<3>told'");
+    unit("usual", "", "echo '<3>told'; echo plain");
+    unit("flood", "LogRateLimitIntervalSec = \"1h\"\nLogRateLimitBurst = 3", "seq -f 'line %g' 10");
+    unit("trickle", "LogRateLimitIntervalSec = 0\nLogRateLimitBurst = 3", "seq -f 'line %g' 10");
     unit("missing", "StandardInput = \"file:/nonexistent\"", ":");
     let mut manager = setup.start();
-    for name in ["append", "plain", "input", "dup", "quiet"] {
+    for name in ["append", "plain", "input", "dup", "quiet", "level", "usual", "flood", "trickle"] {
         manager.ok(&["start", name]);
     }
     assert_eq!(fs::read_to_string(manager.path("append.out")).unwrap(), "old and long\nnew\nerr\n");
@@ -183,6 +187,18 @@ fn the_standard_descriptors_lead_where_the_keys_say() {
     manager.until("the input is not read", |m| text(&m.ctl(&["logs", "input"])).contains("from a file"));
     manager.until("the level is not kept", |m| text(&m.ctl(&["logs", "quiet"])).contains(" important"));
     assert!(!text(&manager.ctl(&["logs", "quiet"])).contains("unimportant"));
+    // The file has the level of each entry between its time and its text.
+    let has = |m: &Manager, name: &str, level: u32, message: &str| {
+        let file = fs::read_to_string(m.path(&format!("log/{name}.service.log"))).unwrap_or_default();
+        file.lines().any(|line| line.ends_with(&format!(" <{level}> {message}")))
+    };
+    manager.until("the level is not kept", |m| has(m, "level", 5, "<3>told"));
+    manager.until("the prefix is not read", |m| has(m, "usual", 3, "told") && has(m, "usual", 6, "plain"));
+    manager.until("what is too much is not told", |m| {
+        text(&m.ctl(&["logs", "flood"])).contains("7 lines suppressed")
+    });
+    assert!(!text(&manager.ctl(&["logs", "flood"])).contains("line 4"));
+    manager.until("all is not there", |m| text(&m.ctl(&["logs", "trickle"])).contains("line 10"));
     assert!(!manager.ctl(&["start", "missing"]).status.success());
     assert_eq!(manager.property("missing", "ExecMainStatus"), "208");
     manager.wait_for_log("StandardInput: /nonexistent cannot be opened", "the reason is not told");

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use agentd::log::{Ending, Entry, LogConfig, LogStore, Origin, RateLimit};
+use agentd::log::{Ending, Entry, LineRules, LogConfig, LogStore, Origin, RateLimit};
 use agentd_engine::InvocationId;
 use agentd_unit::UnitName;
 
@@ -58,7 +58,7 @@ fn texts(entries: &[Entry]) -> Vec<String> {
 /// A pipe whose read end the store has.
 fn attached(store: &LogStore, unit: &UnitName, run: InvocationId) -> std::io::PipeWriter {
     let (read, write) = std::io::pipe().unwrap();
-    store.attach(unit, run, read.into(), None);
+    store.attach(unit, run, read.into(), LineRules::default());
     write
 }
 

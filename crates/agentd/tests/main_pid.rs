@@ -118,6 +118,35 @@ fn a_service_moves_its_main_process_and_everything_follows() {
     assert_eq!(manager.property("d", "Result"), "success");
 }
 
+/// The same by descriptor. One that is of no process, and a claim without one, change nothing.
+#[test]
+fn a_service_names_its_main_process_by_descriptor() {
+    let setup = Setup::new("mainpidfd");
+    let script = "child = os.fork()\n\
+        if child:\n\
+        \x20   s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n\
+        \x20   s.connect(os.environ['NOTIFY_SOCKET'])\n\
+        \x20   s.send(b'MAINPIDFD=1')\n\
+        \x20   socket.send_fds(s, [b'MAINPIDFD=1'], [0])\n\
+        \x20   socket.send_fds(s, [b'MAINPIDFD=1\\nREADY=1'], [os.pidfd_open(child)])\n\
+        \x20   os._exit(0)\n\
+        note(f'main {os.getpid()}')\n\
+        while True:\n\
+        \x20   time.sleep(1000)\n";
+    unit(&setup, "NotifyAccess = \"all\"", script);
+    let mut manager = setup.start();
+    manager.ok(&["start", "d"]);
+    let main = manager.main_pid("d");
+    manager.until("it does not begin", |m| notes(m) == [format!("main {main}")]);
+    assert_eq!(manager.property("d", "SubState"), "running", "the end of the first process is not its end");
+    manager.wait_for_log(
+        "says MAINPIDFD=1 without one descriptor of a process",
+        "what means nothing is not told",
+    );
+    manager.ok(&["stop", "d"]);
+    assert!(!is_alive(main));
+}
+
 #[test]
 fn b008_a_service_that_is_not_roots_cannot_name_a_process_of_others() {
     if !is_root() {

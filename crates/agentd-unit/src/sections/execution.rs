@@ -1,6 +1,7 @@
 //! What `[Service]` says about the processes themselves, systemd.exec(5): one field a key.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::Principal;
 use crate::words::Words;
@@ -74,6 +75,16 @@ pub struct Execution {
     pub syslog_identifier: Option<String>,
     /// `LogLevelMax`: output that is less important than this is dropped, 0 to 7.
     pub log_level_max: Option<u8>,
+    /// `SyslogLevel`: the level of lines that name none, 0 to 7; default info.
+    pub log_level: u8,
+    /// `SyslogFacility`, syslog(3) as a number; default daemon.
+    pub log_facility: u8,
+    /// `SyslogLevelPrefix`: `<N>` in front of a line is its level.
+    pub log_prefixes: bool,
+    /// `LogRateLimitIntervalSec`; zero: no limit.
+    pub log_rate_interval: Option<Duration>,
+    /// `LogRateLimitBurst`; zero: no limit.
+    pub log_rate_burst: Option<u32>,
     /// `RuntimeDirectory`: below `/run`, gone when the unit stops.
     pub runtime_directory: Folders,
     /// `RuntimeDirectoryPreserve`.
@@ -136,6 +147,11 @@ impl Default for Execution {
             tty: "/dev/console".into(),
             syslog_identifier: None,
             log_level_max: None,
+            log_level: 6,
+            log_facility: 3,
+            log_prefixes: true,
+            log_rate_interval: None,
+            log_rate_burst: None,
             runtime_directory: Folders::default(),
             runtime_preserve: Preserve::No,
             state_directory_mode: FOLDER_MODE,

@@ -86,6 +86,42 @@ pub fn nanoseconds(text: &str) -> Result<u64, Refused> {
 /// The levels of syslog(3) by name, the most important first.
 const LEVELS: [&str; 8] = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
 
+/// The facilities of syslog(3) by name, with their numbers.
+const FACILITIES: [(&str, u8); 20] = [
+    ("kern", 0),
+    ("user", 1),
+    ("mail", 2),
+    ("daemon", 3),
+    ("auth", 4),
+    ("syslog", 5),
+    ("lpr", 6),
+    ("news", 7),
+    ("uucp", 8),
+    ("cron", 9),
+    ("authpriv", 10),
+    ("ftp", 11),
+    ("local0", 16),
+    ("local1", 17),
+    ("local2", 18),
+    ("local3", 19),
+    ("local4", 20),
+    ("local5", 21),
+    ("local6", 22),
+    ("local7", 23),
+];
+
+/// A facility of syslog, by name.
+///
+/// # Errors
+/// Any other text.
+pub fn log_facility(text: &str) -> Result<u8, Refused> {
+    FACILITIES.iter().find(|(name, _)| *name == text).map(|(_, number)| *number).ok_or_else(|| {
+        let near = crate::diagnostic::nearest(text, FACILITIES.map(|(name, _)| name));
+        let help = near.map_or("syslog(3) lists them".to_owned(), |near| format!("did you mean '{near}'?"));
+        Refused::of(text, "is no facility of syslog", &help)
+    })
+}
+
 /// A level of the log, by name or number.
 ///
 /// # Errors

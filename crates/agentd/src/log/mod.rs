@@ -31,6 +31,7 @@ mod writer;
 pub use config::LogConfig;
 pub use entry::{Ending, Entry, Origin};
 pub use rate::RateLimit;
+pub use split::LineRules;
 pub use store::{FollowId, LogStore};
 
 /// The most entries that one read returns.

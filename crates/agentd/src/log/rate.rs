@@ -11,6 +11,13 @@ pub struct RateLimit {
     pub burst: u32,
 }
 
+impl RateLimit {
+    /// Whether it holds anything back: a span or a number of zero is no limit.
+    pub(crate) fn bounds(&self) -> bool {
+        self.interval > Duration::ZERO && self.burst > 0
+    }
+}
+
 /// The count of one unit.
 #[derive(Debug)]
 pub(crate) struct Limiter {

@@ -22,7 +22,7 @@ use super::entry::{self, Ending, Origin};
 use super::outbox::Outbox;
 use super::rate::{Limiter, RateLimit};
 use super::ring::Chunk;
-use super::split::{self, Splitter, Target};
+use super::split::{self, LineRules, Splitter, Target};
 use super::stamp;
 use super::writer::Job;
 
@@ -61,7 +61,7 @@ const WAKER: u64 = 0;
 /// What the reading thread is told, in the order in which it was said.
 pub(crate) enum Command {
     /// Read this pipe.
-    Attach(UnitName, InvocationId, OwnedFd, Option<u8>),
+    Attach(UnitName, InvocationId, OwnedFd, LineRules),
     /// The manager says something about a unit.
     Record(UnitName, Option<InvocationId>, u8, Vec<u8>),
     /// Read what is in the pipes of a run now, and end its unfinished line.
@@ -87,6 +87,7 @@ struct Stream {
     run: InvocationId,
     pipe: File,
     splitter: Splitter,
+    rate: Option<RateLimit>,
     /// The disk is behind: not read until there is room, or until then.
     paused: Option<Instant>,
     /// The disk was behind for too long: read all the same, until there is room.
@@ -182,7 +183,7 @@ impl Reader {
     fn obey(&mut self) -> bool {
         loop {
             match self.orders.received.try_recv() {
-                Ok(Command::Attach(unit, run, pipe, level_max)) => self.attach(unit, run, pipe, level_max),
+                Ok(Command::Attach(unit, run, pipe, rules)) => self.attach(unit, run, pipe, rules),
                 Ok(Command::Record(unit, run, priority, text)) => self.record(&unit, run, priority, &text),
                 Ok(Command::Drain(run)) => self.drain_run(run),
                 Ok(Command::DrainAll) => self.drain_all(false),
@@ -193,17 +194,18 @@ impl Reader {
         }
     }
 
-    fn attach(&mut self, unit: UnitName, run: InvocationId, pipe: OwnedFd, level_max: Option<u8>) {
+    fn attach(&mut self, unit: UnitName, run: InvocationId, pipe: OwnedFd, rules: LineRules) {
         let token = self.next_token;
         self.next_token += 1;
         if let Err(error) = descriptor::set_nonblocking(&pipe).and_then(|()| self.epoll.add(&pipe, token)) {
             tracing::error!(unit = %unit, %error, "the output of {unit} cannot be read and is lost");
             return;
         }
-        let splitter = Splitter::new(self.max_line).keeping(level_max);
+        let splitter = Splitter::new(self.max_line).with(rules);
+        let rate = rules.rate.or(self.rate).filter(RateLimit::bounds);
         let pipe = File::from(pipe);
         self.runs.insert((run, token));
-        let stream = Stream { unit, run, pipe, splitter, paused: None, dropping: false, wide: false };
+        let stream = Stream { unit, run, pipe, splitter, rate, paused: None, dropping: false, wide: false };
         self.streams.insert(token, Box::new(stream));
     }
 
@@ -285,7 +287,7 @@ impl Reader {
         let mut chunk = Chunk::new(Some(stream.run));
         chunk.bytes = self.outbox.buffer();
         let mut limiter = None;
-        if let Some(rate) = self.rate {
+        if let Some(rate) = stream.rate {
             let now = Instant::now();
             let known = self.limiters.entry(stream.unit.clone()).or_insert_with(|| Limiter::new(rate, now));
             if let Some(count) = known.advance(now) {
@@ -293,7 +295,8 @@ impl Reader {
             }
             limiter = Some(known);
         }
-        make(&mut stream.splitter, &mut Target::new(&stamp, &mut chunk, limiter));
+        let mut target = Target::new(&stream.splitter, &stamp, &mut chunk, limiter);
+        make(&mut stream.splitter, &mut target);
         if chunk.bytes.is_empty() {
             self.outbox.reuse(chunk.bytes);
         } else {
@@ -438,7 +441,12 @@ mod tests {
             let written = (0..).take_while(|_| write.write_all(&line).is_ok()).count();
             written * line.len()
         };
-        reader.attach(UnitName::parse("u.service").unwrap(), InvocationId(1), read.into(), None);
+        reader.attach(
+            UnitName::parse("u.service").unwrap(),
+            InvocationId(1),
+            read.into(),
+            LineRules::default(),
+        );
         let before = fill();
         // Pages of 40 lines: the pipe is full, and a read brings less than its size.
         assert!(before < READ_BYTES, "{before}");
@@ -459,7 +467,9 @@ mod tests {
         for number in 0..UNITS {
             let unit = UnitName::parse(&format!("u{number}.service")).unwrap();
             let (read, mut write) = io::pipe().unwrap();
-            commands.send(Command::Attach(unit, InvocationId(number), read.into(), None)).unwrap();
+            commands
+                .send(Command::Attach(unit, InvocationId(number), read.into(), LineRules::default()))
+                .unwrap();
             waker.wake();
             let line = [b"x".repeat(99), b"\n".to_vec()].concat();
             for _ in 0..30_000 {

@@ -8,9 +8,28 @@
 //! - A line is either emitted whole, or in pieces of which all but the last say that they continue.
 
 use super::entry::{self, Ending, Origin, write_entry};
-use super::rate::Limiter;
+use super::rate::{Limiter, RateLimit};
 use super::ring::Chunk;
 use super::stamp;
+
+/// What a unit says of its lines, systemd.exec(5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineRules {
+    /// `LogLevelMax`: lines whose priority is a larger number are dropped.
+    pub level_max: Option<u8>,
+    /// `SyslogLevel`: the priority of lines that name none.
+    pub level: u8,
+    /// `SyslogLevelPrefix`: whether lines can name one.
+    pub prefixes: bool,
+    /// `LogRateLimitIntervalSec`, `LogRateLimitBurst`. None: as the log has it for all.
+    pub rate: Option<RateLimit>,
+}
+
+impl Default for LineRules {
+    fn default() -> Self {
+        Self { level_max: None, level: DEFAULT_PRIORITY, prefixes: true, rate: None }
+    }
+}
 
 /// The priority of a line that names none: info, the default of `SyslogLevel=`, systemd.exec(5).
 const DEFAULT_PRIORITY: u8 = 6;
@@ -28,13 +47,15 @@ pub(crate) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Lines of one read, that came at the time of the stamp, go to the end of the chunk.
+    /// Lines of one read, that came at the time of the stamp, go to the end of the chunk; those that name no priority
+    /// have that of the splitter.
     pub(crate) fn new(
+        splitter: &Splitter,
         stamp: &'a [u8; stamp::LENGTH],
         chunk: &'a mut Chunk,
         limiter: Option<&'a mut Limiter>,
     ) -> Self {
-        Self { stamp, head: entry::head(stamp, DEFAULT_PRIORITY), chunk, limiter }
+        Self { stamp, head: entry::head(stamp, splitter.rules.level), chunk, limiter }
     }
 
     /// A line with its newline, as it was read.
@@ -62,20 +83,24 @@ pub(crate) struct Splitter {
     partial: Vec<u8>,
     /// The priority of a line of which pieces were emitted already.
     continued: Option<u8>,
-    /// Lines of a larger number are dropped.
-    level_max: u8,
+    rules: LineRules,
 }
 
 impl Splitter {
     /// `max_line`: the longest text of one entry, in bytes; at least 4, the longest UTF-8 character.
     pub(crate) fn new(max_line: usize) -> Self {
-        Self { max_line: max_line.max(4), partial: Vec::new(), continued: None, level_max: u8::MAX }
+        Self { max_line: max_line.max(4), partial: Vec::new(), continued: None, rules: LineRules::default() }
     }
 
-    /// Drops lines whose priority is a larger number than this, `LogLevelMax` of systemd.exec(5).
-    pub(crate) fn keeping(mut self, level_max: Option<u8>) -> Self {
-        self.level_max = level_max.unwrap_or(u8::MAX);
+    /// Keeps to these rules.
+    pub(crate) fn with(mut self, rules: LineRules) -> Self {
+        self.rules = rules;
         self
+    }
+
+    /// Whether lines of this priority are kept.
+    fn keeps(&self, priority: u8) -> bool {
+        self.rules.level_max.is_none_or(|most| priority <= most)
     }
 
     /// Takes what was read and emits the lines that are complete.
@@ -104,7 +129,7 @@ impl Splitter {
             && line.len() <= self.max_line
             && line.first() != Some(&b'<')
             && line.last() != Some(&b'\r')
-            && self.level_max >= DEFAULT_PRIORITY
+            && self.keeps(self.rules.level)
     }
 
     /// The writer is gone or done: emits the line that has no end, if there is one.
@@ -145,7 +170,7 @@ impl Splitter {
         let (priority, text) = self.priority(text);
         self.continued = None;
         // A megabyte of zeros is no line, and must not become a million of them.
-        if !(text.is_empty() && ending == Ending::Nul) && priority <= self.level_max {
+        if !(text.is_empty() && ending == Ending::Nul) && self.keeps(priority) {
             target.emit(priority, ending, text);
         }
     }
@@ -153,7 +178,7 @@ impl Splitter {
     fn piece(&mut self, text: &[u8], target: &mut Target<'_>) {
         let (priority, text) = self.priority(text);
         self.continued = Some(priority);
-        if priority <= self.level_max {
+        if self.keeps(priority) {
             target.emit(priority, Ending::Continues, text);
         }
     }
@@ -162,10 +187,11 @@ impl Splitter {
     fn priority<'t>(&self, text: &'t [u8]) -> (u8, &'t [u8]) {
         match (self.continued, text) {
             (Some(priority), _) => (priority, text),
+            (None, _) if !self.rules.prefixes => (self.rules.level, text),
             (None, [b'<', digit @ b'0'..=b'7', b'>', rest @ ..])
             | (None, [b'<', b'0', digit @ b'0'..=b'7', b'>', rest @ ..])
             | (None, [b'<', b'0', b'0', digit @ b'0'..=b'7', b'>', rest @ ..]) => (digit - b'0', rest),
-            (None, _) => (DEFAULT_PRIORITY, text),
+            (None, _) => (self.rules.level, text),
         }
     }
 }
@@ -210,7 +236,7 @@ mod tests {
         let mut splitter = Splitter::new(max_line);
         let mut chunk = Chunk::new(None);
         let stamp = stamp::format(0);
-        let mut target = Target::new(&stamp, &mut chunk, None);
+        let mut target = Target::new(&splitter, &stamp, &mut chunk, None);
         for input in inputs {
             splitter.feed(input, &mut target);
             assert!(splitter.partial.len() <= max_line, "bounded");

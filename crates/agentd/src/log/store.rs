@@ -16,6 +16,7 @@ use super::config::LogConfig;
 use super::entry::Entry;
 use super::outbox::Outbox;
 use super::reader::{Command, Orders, Reader};
+use super::split::LineRules;
 use super::writer::{Job, Writer};
 
 /// Room for the two threads' stacks: their calls are shallow, and their buffers are on the heap.
@@ -93,10 +94,9 @@ impl LogStore {
     }
 
     /// Reads the pipe of a run from now on, until its last writer is gone. `pipe` is its read end; the write end is
-    /// both standard output and standard error of every process of the run. Lines whose priority is a larger number than
-    /// `level_max` are dropped.
-    pub fn attach(&self, unit: &UnitName, run: InvocationId, pipe: OwnedFd, level_max: Option<u8>) {
-        self.say_in_turn(Command::Attach(unit.clone(), run, pipe, level_max));
+    /// both standard output and standard error of every process of the run.
+    pub fn attach(&self, unit: &UnitName, run: InvocationId, pipe: OwnedFd, rules: LineRules) {
+        self.say_in_turn(Command::Attach(unit.clone(), run, pipe, rules));
     }
 
     /// Writes what the manager says of a unit into the unit's log; each line of `text` is an entry. `priority` is 0 to

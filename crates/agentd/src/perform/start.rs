@@ -4,17 +4,20 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 use agentd_engine::{InvocationId, Spawn, SpawnFailure};
 use agentd_linux::cgroup::{CgroupRoot, Controller, INFINITY, Leaf, Limits};
+use agentd_linux::journal::{Bounds, STREAM_SOCKET, Speaker};
 use agentd_linux::pipe::output_pipe;
-use agentd_unit::sections::{MemoryLimit, OomPolicy, ServiceSection, TasksLimit};
+use agentd_unit::sections::{Execution, MemoryLimit, OomPolicy, ServiceSection, TasksLimit};
 use agentd_unit::{Unit, UnitName};
 
 use super::disks;
 use super::plan::{chain, resources};
 use super::runs::{Processes, Run};
 use super::{identity, reach, streams, temporary};
+use crate::log::{LineRules, RateLimit};
 use crate::world::World;
 
 /// Where units are without a `Slice`.
@@ -109,10 +112,41 @@ pub struct Output {
     pub journal_stream: Option<String>,
 }
 
-/// `LogLevelMax` of a service.
+/// What is said of the lines of a service.
 #[must_use]
-pub fn level_max(unit: &Unit) -> Option<u8> {
-    unit.as_service().and_then(|body| body.service.execution.log_level_max)
+pub fn line_rules(unit: &Unit) -> LineRules {
+    let Some(how) = unit.as_service().map(|body| &body.service.execution) else {
+        return LineRules::default();
+    };
+    let rate = (how.log_rate_interval.is_some() || how.log_rate_burst.is_some()).then(|| RateLimit {
+        interval: how.log_rate_interval.unwrap_or(RATE_INTERVAL),
+        burst: how.log_rate_burst.unwrap_or(RATE_BURST),
+    });
+    LineRules { level_max: how.log_level_max, level: how.log_level, prefixes: how.log_prefixes, rate }
+}
+
+/// What one of the two keys of a rate limit means without the other, as journald has it.
+const RATE_INTERVAL: Duration = Duration::from_secs(30);
+const RATE_BURST: u32 = 10_000;
+
+/// A stream to the journal, and what the journal is to drop of it.
+fn journal_stream(world: &mut World, definition: &Unit) -> Option<OwnedFd> {
+    let unit = &definition.name;
+    let usual = Execution::default();
+    let how = definition.as_service().map_or(&usual, |body| &body.service.execution);
+    let speaker = Speaker {
+        identifier: how.syslog_identifier.as_deref().unwrap_or(unit.prefix()),
+        unit: unit.as_str(),
+        priority: how.log_facility << 3 | how.log_level,
+        prefixes: how.log_prefixes,
+    };
+    let fd = world.journal_streams.connect(Path::new(STREAM_SOCKET), speaker).ok()?;
+    let bounds =
+        Bounds { level_max: how.log_level_max, interval: how.log_rate_interval, burst: how.log_rate_burst };
+    if let Err(error) = bounds.tell(unit.as_str()) {
+        tracing::warn!(unit = %unit, %error, "the journal cannot be told of LogLevelMax and LogRateLimitBurst");
+    }
+    Some(fd)
 }
 
 /// The journal's stream if journald is there, else a pipe into the embedded log.
@@ -126,23 +160,18 @@ pub fn output(world: &mut World, definition: &Unit, run: InvocationId) -> Result
     if !how.is_none_or(|how| streams::uses_log(how)) {
         return Ok(nowhere);
     }
-    let level_max = level_max(definition);
-    if world.config.journal_streams && unit.as_str() != JOURNAL_UNIT {
-        let identifier = how.and_then(|how| how.syslog_identifier.as_deref()).unwrap_or(unit.prefix());
-        let socket = Path::new(agentd_linux::journal::STREAM_SOCKET);
-        if let Ok(fd) = world.journal_streams.connect(socket, identifier, unit.as_str()) {
-            if let Err(error) = agentd_linux::journal::limit_level(unit.as_str(), level_max) {
-                tracing::warn!(unit = %unit, %error, "the journal cannot be told of LogLevelMax");
-            }
-            let stream = stream_name(&fd).map_err(|e| resources(format!("the journal's stream: {e}")))?;
-            return Ok(Output { fd: Some(fd), logged: false, journal_stream: Some(stream) });
-        }
+    if world.config.journal_streams
+        && unit.as_str() != JOURNAL_UNIT
+        && let Some(fd) = journal_stream(world, definition)
+    {
+        let stream = stream_name(&fd).map_err(|e| resources(format!("the journal's stream: {e}")))?;
+        return Ok(Output { fd: Some(fd), logged: false, journal_stream: Some(stream) });
     }
     let Some(log) = &world.log else {
         return Ok(nowhere);
     };
     let (reader, writer) = output_pipe().map_err(|e| resources(format!("a pipe for the output: {e}")))?;
-    log.attach(world.sockets.log_of(unit), run, reader, level_max);
+    log.attach(world.sockets.log_of(unit), run, reader, line_rules(definition));
     Ok(Output { fd: Some(writer), logged: true, journal_stream: None })
 }
 

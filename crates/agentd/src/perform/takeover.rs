@@ -65,7 +65,7 @@ fn entry(world: &mut World, unit: &Arc<Unit>, id: InvocationId, record: Record, 
     let output = match pipe {
         Some((read, write)) => {
             if let Some(log) = &world.log {
-                log.attach(&unit.name, id, read, start::level_max(unit));
+                log.attach(&unit.name, id, read, start::line_rules(unit));
             }
             start::Output { fd: Some(write), logged: true, journal_stream: None }
         }

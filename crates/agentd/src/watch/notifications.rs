@@ -1,10 +1,11 @@
 //! sd_notify(3) datagrams: which run they come from, by the sender's process and cgroup, and what they say.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use agentd_engine::{ClaimedMain, Event, InvocationId, Monotonic, Notification};
 use agentd_linux::notify::{Datagram, NotifySocket, Received};
+use agentd_linux::pidfd::PidFd;
 use agentd_protocol::NotifyMessage;
 use agentd_protocol::notify::WatchdogSign;
 use agentd_unit::words::Words;
@@ -50,6 +51,7 @@ fn take(datagram: Datagram, world: &mut World, events: &mut VecDeque<Event>) {
             for problem in &message.problems {
                 world.complain(run, format_args!("has a line that means nothing: {problem}"));
             }
+            let main_pid = main_process(world, run, &message, &datagram.fds);
             let attached = attachment(world, run, &message, datagram.fds);
             let waiting = attached.map(|(unit, attached)| world.stores.wait(&unit, attached));
             if waiting.is_some_and(|waiting| waiting.too_many) {
@@ -57,7 +59,7 @@ fn take(datagram: Datagram, world: &mut World, events: &mut VecDeque<Event>) {
             }
             let attachment = waiting.map(|waiting| waiting.id);
             let privileged = datagram.sender.uid == 0;
-            let main = message.main_pid.map(|pid| ClaimedMain { pid, privileged });
+            let main = main_pid.map(|pid| ClaimedMain { pid, privileged });
             let notification = Notification { attachment, main, ..notification(message) };
             if notification != Notification::default() {
                 events.push_back(Event::Notified { run, sender, notification });
@@ -65,6 +67,27 @@ fn take(datagram: Datagram, world: &mut World, events: &mut VecDeque<Event>) {
         }
         Err(error) => world.complain(run, format_args!("says nothing: {error}")),
     }
+}
+
+/// The main process that the sender names, by descriptor or by number. A descriptor's number is read while it is held, so
+/// it is of no other process.
+fn main_process(
+    world: &mut World,
+    run: InvocationId,
+    message: &NotifyMessage,
+    fds: &[OwnedFd],
+) -> Option<u32> {
+    if !message.main_pidfd {
+        return message.main_pid;
+    }
+    let pid = match fds {
+        [fd] => PidFd::pid_of(fd.as_fd()),
+        _ => None,
+    };
+    if pid.is_none() {
+        world.complain(run, format_args!("says MAINPIDFD=1 without one descriptor of a process"));
+    }
+    pid
 }
 
 /// What is done with the descriptors once the engine has heard the notification; what nobody asked to keep is closed here.

@@ -153,18 +153,18 @@ static int set_name(int domain) {
     return domain ? setdomainname(name.domainname, strlen(name.domainname)) : sethostname(name.nodename, strlen(name.nodename));
 }
 
-static int more_processes(void) {
-    struct rlimit limit;
-    getrlimit(RLIMIT_NPROC, &limit);
-    limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
-    return syscall(SYS_prlimit64, 0, RLIMIT_NPROC, &limit, NULL);
+/* One more than a strict unit may have: without its limits that is less than there is. */
+static int more(int resource, rlim_t limit) {
+    struct rlimit wanted = {limit, limit};
+    return syscall(SYS_prlimit64, 0, resource, &wanted, NULL);
 }
 
-static int more_files(void) {
-    struct rlimit limit;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_max += 1;
-    return syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &limit, NULL);
+/* Says of another process how readily the kernel is to kill it, with the words that are there already. */
+static int oom_score_of_another(void) {
+    char text[32];
+    int fd = open(proc(victim, "oom_score_adj"), O_RDWR);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text);
+    return length > 0 && lseek(fd, 0, SEEK_SET) == 0 && write(fd, text, length) == length ? 0 : -1;
 }
 
 /* More than LimitNPROC and TasksMax allow, all at once. */
@@ -332,7 +332,7 @@ static int run(const char *name) {
     IS("open-disk") open_first(O_RDONLY, "/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/loop0", "/dev/ram0", NULL);
     IS("open-mem") open_first(O_RDONLY, "/dev/mem", "/dev/kmsg", NULL);
     IS("open-kvm") open_first(O_RDONLY, "/dev/kvm", "/dev/loop-control", "/dev/net/tun", NULL);
-    IS("open-kcore") open("/proc/kcore", O_RDONLY);
+    IS("open-kcore") open_first(O_RDONLY, "/proc/kcore", "/proc/kallsyms", NULL);
     IS("load-module") syscall(SYS_init_module, NULL, 0, "");
     IS("load-module-file") syscall(SYS_finit_module, -1, "", 0);
     IS("unload-module") syscall(SYS_delete_module, "agentd_escape", O_NONBLOCK);
@@ -358,8 +358,8 @@ static int run(const char *name) {
     IS("set-time-of-day") ({ struct timeval now; gettimeofday(&now, NULL); settimeofday(&now, NULL); });
     IS("set-host-name") set_name(0);
     IS("set-domain-name") set_name(1);
-    IS("more-processes") more_processes();
-    IS("more-files") more_files();
+    IS("more-processes") more(RLIMIT_NPROC, 513);
+    IS("more-files") more(RLIMIT_NOFILE, 1025);
     IS("many-processes") many_processes();
     IS("priority") setpriority(PRIO_PROCESS, 0, -5);
     IS("real-time") in_rlimits();
@@ -382,7 +382,7 @@ static int run(const char *name) {
     IS("make-shared-memory") shmget(0x41474e54, 4096, IPC_CREAT | 0666);
     IS("remove-shared-memory") shmctl(shmget(0x41474e54, 0, 0), IPC_RMID, NULL);
     IS("leave-in-tmp") open("/tmp/agentd-escape-left", O_CREAT | O_WRONLY, 0600);
-    IS("oom-score") ({ int fd = open("/proc/self/oom_score_adj", O_WRONLY); write(fd, "-900", 4) == 4 ? 0 : -1; });
+    IS("oom-score") oom_score_of_another();
     fprintf(stderr, "no attempt %s\n", name);
     _exit(98);
 }

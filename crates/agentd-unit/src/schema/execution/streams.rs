@@ -1,5 +1,7 @@
 //! Where the standard descriptors lead, and what becomes of what is written to them.
 
+use std::time::Duration;
+
 use super::super::{Setting, Slot};
 use super::{scalar, texts};
 use crate::assignment::Value;
@@ -68,6 +70,45 @@ pub(super) const SETTINGS: &[Setting] = &[
             set(&mut d.service.execution.log_level_max, level.map(Some));
         }),
         "Lines that are less important than this level are dropped; default debug, none.",
+    ),
+    Setting::new(
+        "SyslogLevel",
+        Slot::Own("level of the log", |value, d, cx| {
+            let level = scalar(value, cx, "a level", numbers::log_level);
+            set(&mut d.service.execution.log_level, level);
+        }),
+        "The level of lines that do not name one; default info.",
+    ),
+    Setting::new(
+        "SyslogFacility",
+        Slot::Own("facility of syslog", |value, d, cx| {
+            let facility = scalar(value, cx, "a facility", numbers::log_facility);
+            set(&mut d.service.execution.log_facility, facility);
+        }),
+        "The facility of its lines in the journal; default daemon.",
+    ),
+    Setting::new(
+        "SyslogLevelPrefix",
+        Slot::Bool(|d| &mut d.service.execution.log_prefixes),
+        "A number between < and > in front of a line is its level; default yes.",
+    ),
+    Setting::new(
+        "LogRateLimitIntervalSec",
+        Slot::Own("span of time", |value, d, cx| {
+            let span = scalar(value, cx, "a span of time", crate::values::span::parse);
+            let span = span.map(|span| Some(span.unwrap_or(Duration::ZERO)));
+            set(&mut d.service.execution.log_rate_interval, span);
+        }),
+        "The span over which LogRateLimitBurst counts; 0 is no limit; default the log's, or 30 s with a burst.",
+    ),
+    Setting::new(
+        "LogRateLimitBurst",
+        Slot::Own("whole number", |value, d, cx| {
+            let burst = scalar(value, cx, "a whole number", |text| numbers::between(text, 0, i32::MAX));
+            set(&mut d.service.execution.log_rate_burst, burst.map(|number| Some(number.unsigned_abs())));
+        }),
+        "How many lines it may say in that span; what is more is counted and told in one line; default the log's, or 10000 \
+         with a span.",
     ),
 ];
 
