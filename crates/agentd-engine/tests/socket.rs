@@ -338,3 +338,17 @@ fn a_socket_that_cannot_be_taken_up_fails_with_the_reason() {
     );
     assert!(second.failure("web.socket").contains("in use"));
 }
+
+#[test]
+fn a_socket_that_is_not_made_in_time_fails_and_what_comes_late_is_nothing() {
+    let unit = || socket("web.socket", |s| s.timeout = Some(secs(7)));
+    let mut desk = Desk::new([unit(), service("web.service", |_| {})]);
+    let start = desk.start("web.socket");
+    desk.advance(secs(6));
+    assert_eq!((desk.sub("web.socket"), desk.result(start)), ("start-chown", None));
+    desk.advance(secs(2));
+    assert_eq!((desk.sub("web.socket"), desk.view("web.socket").result), ("failed", ServiceResult::Timeout));
+    assert_eq!(desk.result(start), Some(JobResult::Failed));
+    listened(&mut desk, Ok(()));
+    assert_eq!(desk.sub("web.socket"), "failed");
+}

@@ -160,6 +160,7 @@ impl Daemon {
             Err(error) => tracing::error!(%error, "the manager cannot be executed again; this one goes on"),
         }
         self.world.write_again();
+        self.world.sockets.go_on();
     }
 
     async fn wait(&mut self) -> Woken {

@@ -468,3 +468,73 @@ fn a_service_that_closed_what_a_killed_manager_had_passed_to_it_is_told_of() {
     assert!(status.contains("cannot be taken back from it; stop it first"), "{status}");
     assert_eq!(manager.main_pid("close"), pid);
 }
+
+#[test]
+fn a_manager_is_executed_again_however_many_connections_come() {
+    let setup = Setup::new("handover-storm");
+    let path = setup.path("talk.sock");
+    setup.unit(
+        "talk.socket",
+        &format!("[Socket]\nListenStream = {path:?}\nAccept = true\nMaxConnections = 1000\nPollLimitBurst = 0\nTriggerLimitBurst = 0\n"),
+    );
+    setup.unit(
+        "talk@.service",
+        "[Service]\nStandardInput = \"socket\"\nStandardOutput = \"socket\"\nExecStart = [\"/bin/cat\"]\n",
+    );
+    let mut manager = setup.start();
+    manager.ok(&["start", "talk.socket"]);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let served: usize = std::thread::scope(|scope| {
+        let client = || {
+            let mut served = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let mut client = connect(&path);
+                client.write_all(b"x").unwrap();
+                client.shutdown(std::net::Shutdown::Write).unwrap();
+                assert_eq!(answer(client), "x");
+                served += 1;
+            }
+            served
+        };
+        let clients: Vec<_> = (0..20).map(|_| scope.spawn(client)).collect();
+        let began = std::time::Instant::now();
+        for _ in 0..3 {
+            let done = manager.ctl(&["daemon-reexec"]);
+            assert!(done.status.success(), "{}", text(&done));
+        }
+        let took = began.elapsed();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(took < PATIENCE, "{took:?}");
+        clients.into_iter().map(|client| client.join().unwrap()).sum()
+    });
+    assert!(served > 0);
+    manager.until_property("talk.socket", "NConnections", "0");
+    assert_eq!(manager.property("talk.socket", "NAccepted"), served.to_string());
+}
+
+#[test]
+fn where_the_program_cannot_be_executed_connections_are_taken_again() {
+    let setup = Setup::new("handover-broken");
+    let path = setup.path("talk.sock");
+    setup.unit("talk.socket", &format!("[Socket]\nListenStream = {path:?}\nAccept = true\n"));
+    setup.unit(
+        "talk@.service",
+        "[Service]\nStandardInput = \"socket\"\nStandardOutput = \"socket\"\nExecStart = [\"/bin/cat\"]\n",
+    );
+    let mut manager = start(setup);
+    let program = manager.path("agentd");
+    manager.ok(&["start", "talk.socket"]);
+    let say = |word: &str| {
+        let mut client = connect(&path);
+        client.write_all(word.as_bytes()).unwrap();
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(answer(client), word);
+    };
+    say("before");
+    fs::remove_file(&program).unwrap();
+    fs::write(&program, "no program").unwrap();
+    manager.ok(&["daemon-reexec"]);
+    manager.wait_for_log("the manager cannot be executed again; this one goes on", "it is not told");
+    say("one");
+    say("two");
+}

@@ -211,7 +211,10 @@ fn act(inbound: Inbound, world: &mut World, events: &mut VecDeque<Event>) {
             answer.result(Ok(Empty {}));
         }
         Request::Reload(_) => world.errands.push(Errand::Load(Some(answer))),
-        Request::Reexecute(_) => world.reexec.push(answer),
+        Request::Reexecute(_) => {
+            world.sockets.hold();
+            world.reexec.push(answer);
+        }
         Request::PlanReload(_) => world.errands.push(Errand::Plan(answer)),
         Request::EnableUnitFiles(r) => change(Wish::Enable, r, answer, world),
         Request::DisableUnitFiles(r) => change(Wish::Disable, r, answer, world),

@@ -3,7 +3,7 @@
 //! One epoll(7) set tells of all of them, each once after it was armed. Connections of sockets with `Accept` are held
 //! here too, each until its instance is over.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub struct Sockets {
     instances: HashMap<UnitName, (EffectId, UnitName)>,
     /// What the manager before has handed on and nobody has asked for yet.
     handed: Handed,
+    /// While a re-execution waits: what is to be armed, and is not.
+    held: Option<BTreeSet<UnitName>>,
 }
 
 /// Listeners and connections of the manager before.
@@ -62,7 +64,16 @@ impl Sockets {
         let (units, names, connections) = (BTreeMap::new(), HashMap::new(), HashMap::new());
         let instances = HashMap::new();
         let handed = Handed::default();
-        Ok(Self { epoll: Epoll::new()?, units, names, last_token: 0, connections, instances, handed })
+        Ok(Self {
+            epoll: Epoll::new()?,
+            units,
+            names,
+            last_token: 0,
+            connections,
+            instances,
+            handed,
+            held: None,
+        })
     }
 
     /// Readable when an armed socket is.
@@ -163,9 +174,27 @@ impl Sockets {
         }
     }
 
+    /// Has sockets with `Accept` take no further connections, which wait in the kernel: instances that come and go all the
+    /// time would never let a re-execution begin.
+    pub fn hold(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// Takes connections again.
+    pub fn go_on(&mut self) {
+        for name in self.held.take().into_iter().flatten() {
+            self.arm(&name);
+        }
+    }
+
     /// Tells once when something comes in.
-    pub fn arm(&self, name: &UnitName) {
+    pub fn arm(&mut self, name: &UnitName) {
         let Some(held) = self.units.get(name) else { return };
+        let accepts = held.unit.as_socket().is_some_and(|section| section.accept);
+        if let (true, Some(waiting)) = (accepts, &mut self.held) {
+            waiting.insert(name.clone());
+            return;
+        }
         for listener in &held.listeners {
             if let Err(error) = self.epoll.arm(listener, held.token) {
                 tracing::error!(unit = %name, %error, "a socket cannot be waited for");
@@ -174,7 +203,10 @@ impl Sockets {
     }
 
     /// Tells no more.
-    pub fn disarm(&self, name: &UnitName) {
+    pub fn disarm(&mut self, name: &UnitName) {
+        if let Some(waiting) = &mut self.held {
+            waiting.remove(name);
+        }
         for listener in self.units.get(name).iter().flat_map(|held| &held.listeners) {
             // An error says that it was not armed.
             let _not_armed = self.epoll.remove(listener);
@@ -192,10 +224,10 @@ impl Sockets {
 
     /// The unit that something came in for, under this name of the set; disarmed.
     #[must_use]
-    pub fn woken(&self, token: u64) -> Option<UnitName> {
-        let name = self.names.get(&token)?;
-        self.disarm(name);
-        Some(name.clone())
+    pub fn woken(&mut self, token: u64) -> Option<UnitName> {
+        let name = self.names.get(&token)?.clone();
+        self.disarm(&name);
+        Some(name)
     }
 
     /// Takes the first connection that waits at a unit.
