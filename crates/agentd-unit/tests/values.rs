@@ -257,7 +257,9 @@ fn command_lines_have_prefixes_and_separators() {
     assert_eq!(command("//bin/./a")[0].program, "/bin/a");
     assert_eq!(command("true")[0].program, "true");
     let expand = |text: &str| Ok(text.to_owned());
-    for line in ["", ";", "-", "@/bin/a", "bin/a", "/bin/", ".", "+!/bin/a", "/bin/../a", "--/bin/a"] {
+    for line in
+        ["", ";", "-", "@/bin/a", "bin/a", "/bin/", "/.", "/bin/.", ".", "+!/bin/a", "/bin/../a", "--/bin/a"]
+    {
         assert!(command::parse_line(line, words::Escapes::Resolve, &expand).is_err(), "{line:?}");
     }
 }

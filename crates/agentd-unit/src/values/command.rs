@@ -99,7 +99,8 @@ fn program_path(program: &str) -> Result<String, Refused> {
     if program.is_empty() {
         return Err(Refused::with_help("the program is empty", HELP));
     }
-    if program.ends_with('/') {
+    // Also what only says so once its dots are resolved, such as `/.`.
+    if ["/", "/.", "/.."].iter().any(|end| program.ends_with(end)) {
         return Err(Refused::of(program, "names a folder", HELP));
     }
     if program.starts_with('/') {
