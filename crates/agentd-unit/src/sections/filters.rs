@@ -69,8 +69,8 @@ pub struct DeviceWall {
 }
 
 impl ServiceSection {
-    /// The devices that it may use; `None`: all. As in systemd `PrivateDevices` brings `DevicePolicy=closed` along, and
-    /// `ProtectClock` lets the clock of the machine be read.
+    /// The devices that it may use; `None`: all. As in systemd `PrivateDevices` brings `DevicePolicy=closed` along, and where
+    /// there is a wall `ProtectClock` lets the clock of the machine be read.
     #[must_use]
     pub fn device_wall(&self) -> Option<DeviceWall> {
         let filters = &self.filters;
@@ -80,12 +80,14 @@ impl ServiceSection {
             DevicePolicy::Auto if !rules.is_empty() => Some("DeviceAllow"),
             DevicePolicy::Auto => None,
         };
+        if key.is_none() && !self.sandbox.private_devices {
+            return None;
+        }
         if self.sandbox.protect_clock {
             rules.push(DeviceRule { device: "char-rtc".to_owned(), read: true, write: false, make: false });
         }
         let pseudo = filters.device_policy != DevicePolicy::Strict;
-        let walled = key.is_some() || self.sandbox.private_devices || !rules.is_empty();
-        walled.then_some(DeviceWall { pseudo, rules, key })
+        Some(DeviceWall { pseudo, rules, key })
     }
 
     /// `DevicePolicy`, with what other keys bring along.
@@ -94,6 +96,32 @@ impl ServiceSection {
         match self.filters.device_policy {
             DevicePolicy::Auto if self.sandbox.private_devices => DevicePolicy::Closed,
             policy => policy,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_is_an_exception_from_a_wall_and_no_wall() {
+        for (clock, private, policy, rules) in [
+            (true, false, DevicePolicy::Auto, None),
+            (false, true, DevicePolicy::Auto, Some(0)),
+            (true, true, DevicePolicy::Auto, Some(1)),
+            (true, false, DevicePolicy::Strict, Some(1)),
+            (false, false, DevicePolicy::Closed, Some(0)),
+        ] {
+            let mut service = ServiceSection::default();
+            service.sandbox.protect_clock = clock;
+            service.sandbox.private_devices = private;
+            service.filters.device_policy = policy;
+            assert_eq!(
+                service.device_wall().map(|wall| wall.rules.len()),
+                rules,
+                "{clock} {private} {policy:?}"
+            );
         }
     }
 }
