@@ -7,6 +7,7 @@
 //! - The first rule that fits decides.
 
 mod numbers;
+mod search;
 
 pub use numbers::number;
 
@@ -91,8 +92,11 @@ impl Program {
         if cfg!(target_arch = "x86_64") {
             code.extend([jump(libc::BPF_JGE, X32_BIT, 0, 1), give(Action::Kill)]);
         }
-        for rule in rules {
-            code.extend(compile_rule(rule));
+        for same in rules.chunk_by(|a, b| a.when.is_empty() && b.when.is_empty()) {
+            match same {
+                [rule] if !rule.when.is_empty() => code.extend(compile_rule(rule)),
+                unconditional => code.extend(search::compile(unconditional)),
+            }
         }
         code.push(give(default));
         (code.len() <= MAX_INSTRUCTIONS).then_some(Self(code))
@@ -104,12 +108,9 @@ impl Program {
     }
 }
 
-/// One rule, entered and left with the call's number in the accumulator.
+/// One rule with conditions, entered and left with the call's number in the accumulator.
 fn compile_rule(rule: &Rule) -> Vec<libc::sock_filter> {
     let number = u32::try_from(rule.call).unwrap_or(u32::MAX);
-    if rule.when.is_empty() {
-        return vec![jump(libc::BPF_JEQ, number, 0, 1), give(rule.action)];
-    }
     let checks: Vec<[libc::sock_filter; 2]> = rule.when.iter().flat_map(halves).collect();
     // Each check is three instructions: load, mask, compare; a comparison that fails goes behind the verdict.
     let length = checks.len() * 3;
@@ -194,8 +195,15 @@ mod tests {
                 accumulator &= k;
             } else if class == libc::BPF_RET | libc::BPF_K {
                 return k;
+            } else if class == libc::BPF_JMP | libc::BPF_JA {
+                at += k as usize;
             } else {
-                let yes = if class & 0xF0 == libc::BPF_JEQ { accumulator == k } else { accumulator >= k };
+                let yes = match class & 0xF0 {
+                    libc::BPF_JEQ => accumulator == k,
+                    libc::BPF_JGT => accumulator > k,
+                    libc::BPF_JGE => accumulator >= k,
+                    other => panic!("the comparison {other:#x} is not used"),
+                };
                 at += usize::from(if yes { step.jt } else { step.jf });
             }
         }
@@ -235,6 +243,44 @@ mod tests {
                 "{number} {arguments:x?}"
             );
         }
+    }
+
+    /// By looking through the rules, one by one.
+    fn looked_up(rules: &[Rule], number: u32) -> u32 {
+        let found = rules.iter().find(|rule| rule.call == i64::from(number) && rule.when.is_empty());
+        give(found.map_or(Action::Errno(38), |rule| rule.action)).k
+    }
+
+    #[test]
+    fn a_search_finds_what_the_first_rule_says() {
+        let actions = [Action::Allow, Action::Allow, Action::Allow, Action::Errno(1), Action::Kill];
+        let mut seed = 1_u64;
+        let mut dice = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for count in [0, 1, 2, 3, 4, 5, 8, 40, 300, 900] {
+            let mut rules: Vec<Rule> = (0..count)
+                .map(|_| Rule { call: dice(500) as i64, when: vec![], action: actions[dice(5) as usize] })
+                .collect();
+            if count == 300 {
+                // Amid them one that is none for the search.
+                let when = vec![Condition::is(0, 7)];
+                rules.insert(150, Rule { call: 7, when, action: Action::Kill });
+            }
+            let program = Program::compile(Action::Errno(38), &rules).unwrap();
+            for number in 0..510 {
+                let found = run(&program, ARCHITECTURE, number, [0; 6]);
+                assert_eq!(found, looked_up(&rules, number), "{number} of {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn calls_that_follow_each_other_are_one_range() {
+        let rules: Vec<Rule> =
+            (0..400).map(|call| Rule { call, when: vec![], action: Action::Allow }).collect();
+        assert!(Program::compile(Action::Kill, &rules).unwrap().0.len() < 12);
     }
 
     #[test]
