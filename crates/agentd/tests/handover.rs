@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 
-use common::{Manager, PATIENCE, Setup, is_alive, text, write};
+use common::{Manager, PATIENCE, Setup, install, is_alive, text, write};
 
 /// Stands where the manager's program stood: says that it is there, waits until it may go on, and then is the manager.
 const GAP: &str = "#!/usr/bin/python3\nimport os, sys, time\nopen(GAP, 'w').close()\nwhile not os.path.exists(GO):\n    time.sleep(0.005)\nos.unlink(GO)\nos.execv(PROGRAM, [PROGRAM] + sys.argv[1:])\n";
@@ -20,16 +20,10 @@ const GAP: &str = "#!/usr/bin/python3\nimport os, sys, time\nopen(GAP, 'w').clos
 /// Answers each connection with its pid, what started it and what it was sent.
 const ECHO: &str = "#!/usr/bin/python3\nimport os, socket\nlistener = socket.socket(fileno=3)\nwhile True:\n    client, _ = listener.accept()\n    said = client.makefile().readline().strip()\n    client.sendall(f\"{os.getpid()} {os.environ.get('TRIGGER_UNIT')} {said}\\n\".encode())\n    client.close()\n    if said == 'end':\n        break\n";
 
-/// Puts the built agentd somewhere.
-fn install(program: &Path) {
-    let real = env!("CARGO_BIN_EXE_agentd");
-    fs::hard_link(real, program).or_else(|_| fs::copy(real, program).map(|_| ())).unwrap();
-}
-
 /// A manager whose program can be replaced.
 fn start(setup: Setup) -> Manager {
     let program = setup.path("agentd");
-    install(&program);
+    install(env!("CARGO_BIN_EXE_agentd").as_ref(), &program);
     setup.program(&program).start()
 }
 
@@ -40,12 +34,12 @@ fn reexecute(manager: &mut Manager, meanwhile: impl FnOnce(&Manager)) {
     let words = [("GAP", &gap), ("GO", &go), ("PROGRAM", &program)];
     let script =
         words.iter().fold(GAP.to_owned(), |text, (word, path)| text.replace(word, &format!("{path:?}")));
-    write(&program, &script);
+    install(&write(&manager.path("script"), &script), &program);
     manager.ok(&["daemon-reexec"]);
     manager.until("no gap", |_| gap.exists());
     meanwhile(manager);
     fs::remove_file(&program).unwrap();
-    install(&program);
+    install(env!("CARGO_BIN_EXE_agentd").as_ref(), &program);
     fs::remove_file(&gap).unwrap();
     fs::write(&go, "").unwrap();
     // The next answer is the successor's.

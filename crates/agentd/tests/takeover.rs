@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 use std::process::Command;
 
-use common::{Manager, Setup, is_alive};
+use common::{Manager, Setup, install, is_alive};
 
 /// Says a number a hundred times a second, for ever.
 const COUNTER: &str = "#!/usr/bin/python3\nimport time\nn = 0\nwhile True:\n    print(n, flush=True)\n    n += 1\n    time.sleep(0.01)\n";
@@ -175,7 +175,7 @@ fn a_program_that_cannot_be_executed_leaves_the_manager_as_it_is() {
     let setup = Setup::new("takeover-broken");
     counter(&setup, "");
     let program = setup.path("agentd");
-    fs::copy(env!("CARGO_BIN_EXE_agentd"), &program).unwrap();
+    install(env!("CARGO_BIN_EXE_agentd").as_ref(), &program);
     let mut manager = setup.program(&program).start();
     let agent = manager.main_pid("counter");
     fs::remove_file(&program).unwrap();

@@ -163,6 +163,12 @@ pub fn write(path: &Path, text: &str) -> PathBuf {
     path.to_owned()
 }
 
+/// Puts a copy of a program somewhere, to be executed at once. A process of its own writes it: what other tests start
+/// meanwhile would have our descriptor for a moment, and nobody executes a file that is open for writing.
+pub fn install(program: &Path, place: &Path) {
+    assert!(Command::new("cp").arg("-p").args([program, place]).status().unwrap().success());
+}
+
 /// agentctl, which cargo puts beside agentd.
 pub fn agentctl() -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_agentd")).with_file_name("agentctl");
