@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agentd_engine::{
-    EffectId, Event, ExitStatus, InvocationId, MainProcess, MainSource, Monotonic, Notification, Sender,
-    Spawn, UnitView,
+    ClaimedMain, EffectId, Event, ExitStatus, InvocationId, MainProcess, MainSource, Monotonic, Notification,
+    Sender, Spawn, UnitView,
 };
 use agentd_unit::{ExecKind, ServiceType, Signal, UnitName};
 
@@ -23,6 +23,8 @@ pub(super) struct Daemon {
     pub(super) born: Option<EffectId>,
     /// Its PID file has its number.
     written: bool,
+    /// It says itself that this is its main process.
+    claimed: bool,
     /// When the manager hears the last answer to its question which process it is.
     answered: Monotonic,
 }
@@ -88,6 +90,66 @@ impl World {
             dice,
         };
         self.processes.insert(born, process);
+    }
+
+    /// A service says that another process is its main one from now on, and the one that was ends soon.
+    pub(super) fn hand_over(&mut self, id: EffectId) {
+        let Some(old) = self.processes.get(&id).filter(|process| process.alive && process.named) else {
+            return;
+        };
+        let (run, unit, stubborn, mut dice) = (old.run, old.unit.clone(), old.stubborn, old.dice.clone());
+        if self.runs.get(&run).is_none_or(|info| info.daemon.born.is_some() || info.released) {
+            return;
+        }
+        if let Some(old) = self.processes.get_mut(&id) {
+            old.heard = true; // Whether anybody hears of its end is no matter any more.
+        }
+        let born = EffectId(UNNAMED + self.effects_seen.len() as u64);
+        self.effects_seen.insert(born);
+        self.run_info(run, |info| {
+            info.heard_empty = false;
+            (info.daemon.born, info.daemon.written, info.daemon.claimed) = (Some(born), true, true);
+        });
+        let ends = Duration::from_millis(dice.below(1000));
+        self.after(ends, Happening::Death(id, ExitStatus::Exited(0)));
+        let child = Process {
+            run,
+            unit,
+            kind: ExecKind::Start,
+            is_main: true,
+            alive: true,
+            heard: false,
+            named: false,
+            stubborn,
+            beat: None,
+            told_at: self.now.monotonic,
+            dice,
+        };
+        self.processes.insert(born, child);
+        let main = Some(ClaimedMain { pid: 5000 + id.0 as u32, privileged: false });
+        let notification = Notification { main, ..Notification::default() };
+        self.event(Event::Notified { run, sender: Sender::Process(id), notification });
+    }
+
+    /// The end of a process is told that handed its work over, and the manager was told before to whom.
+    pub(super) fn judge_claim(&mut self, event: &Event) {
+        let Event::Exited { id, run, .. } = event else { return };
+        let Some(daemon) = self.runs.get(run).map(|info| info.daemon).filter(|daemon| daemon.claimed) else {
+            return;
+        };
+        let view = self.manager.unit_of_run(*run).and_then(|unit| self.manager.unit(unit));
+        let Some(view) = view.filter(|view| view.sub == "running" && view.run == Some(*run)) else { return };
+        let old = view.main.is_some_and(|(main, _)| main == *id);
+        let born = daemon.born.map(|born| self.renamed.get(&born).copied().unwrap_or(born));
+        let is_other = born.is_some_and(|born| born != *id);
+        let lives = born.and_then(|born| self.processes.get(&born)).is_some_and(|p| p.alive && p.named);
+        let was_told = daemon.answered > Monotonic::default() && self.now.monotonic > daemon.answered;
+        if old && is_other && lives && was_told && !self.loses {
+            self.fail(format!(
+                "{} said which process is its main one, and is held to the one before",
+                view.unit.name
+            ));
+        }
     }
 
     /// A daemon writes its file; or something else is in it.

@@ -32,7 +32,7 @@ impl World {
         }
         let mut set = self.definitions(0);
         self.instances.values().for_each(|(unit, _)| set.insert(Arc::clone(unit)));
-        if self.takes_others_down(&set) {
+        if self.has_consequences(&set) {
             return;
         }
         let before = self.standing(&set);
@@ -92,15 +92,15 @@ impl World {
     }
 
     /// A socket or path unit that is up is to start another unit by its newest definition, which was given up: it ends with
-    /// the next manager, and what is bound to it does.
-    fn takes_others_down(&self, set: &UnitSet) -> bool {
+    /// the next manager, and that is not without consequences.
+    fn has_consequences(&self, set: &UnitSet) -> bool {
         let view = |name: &UnitName| self.manager.unit(name);
         let given_up = |name: UnitName| view(&name).is_some_and(|v| v.result == ServiceResult::StartLimitHit);
         let ends = |unit: &Unit| {
             view(&unit.name).is_some_and(|view| is_up(&view)) && unit.triggered().is_some_and(given_up)
         };
         let bound = |name: &UnitName| set.iter().any(|unit| unit.unit.binds_to.contains(name));
-        set.iter().any(|unit| ends(unit) && bound(&unit.name))
+        set.iter().any(|unit| ends(unit) && (bound(&unit.name) || !unit.unit.on_failure.is_empty()))
     }
 
     fn heir(&self) -> Manager {
@@ -144,6 +144,7 @@ impl World {
         for (at, happening) in agenda {
             let renamed = match happening {
                 Happening::Death(id, status) => names.get(&id).map(|id| Happening::Death(*id, status)),
+                Happening::HandOver(_) => None,
                 Happening::Beat(id) => names.get(&id).map(|id| Happening::Beat(*id)),
                 Happening::Event(_) => None, // Answers to a manager that is gone.
                 other => Some(other),

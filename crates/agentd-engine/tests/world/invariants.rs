@@ -125,8 +125,10 @@ impl World {
         self.note_up(&views);
         self.check_sockets(&views)?;
         self.check_queue(&views)?;
-        // What has a job returns by that, or somebody calls it off.
-        self.returning.retain(|unit, _| views.get(unit).is_some_and(|view| view.job.is_none()));
+        // What has a job returns by that, or somebody calls it off, be it in the same step.
+        let called_off = &self.watch.called_off;
+        let none = |view: &UnitView| view.job.is_none() && !called_off.contains(&view.unit.name);
+        self.returning.retain(|unit, _| views.get(unit).is_some_and(none));
         for (unit, cause) in &self.returning {
             let (Some(unit), Some(cause)) = (views.get(unit), views.get(cause)) else { continue };
             let waits = is_at_rest(unit)
@@ -134,8 +136,6 @@ impl World {
                 && unit.job.is_none()
                 && unit.result != ServiceResult::StartLimitHit
                 && unit.failure.as_ref().is_some_and(|why| why.starts_with(cause.unit.name.as_str()));
-            // Its start may have given way to another transaction: it goes on waiting.
-            let waits = waits && !self.watch.called_off.contains(&unit.unit.name);
             // What is on its way down again takes with it what has just been asked to return.
             let stays = is_up(cause) && cause.job.is_none();
             law(!(waits && stays) || self.manager.is_shutting_down(), || {

@@ -76,6 +76,8 @@ enum Happening {
     HelperDeath(InvocationId),
     /// The daemon of a run writes a number into its PID file, its own or another's.
     PidFile(InvocationId, bool),
+    /// A main process hands its work over to a child, and says so.
+    HandOver(EffectId),
     /// A process gives a sign of life, if it still lives.
     Beat(EffectId),
     /// What waits at an armed socket, or at a path that is watched, is told of.
@@ -339,6 +341,7 @@ impl World {
             Happening::Death(id, status) => self.die(id, status),
             Happening::HelperDeath(run) => self.helper_dies(run),
             Happening::PidFile(run, right) => self.write_pid_file(run, right),
+            Happening::HandOver(id) => self.hand_over(id),
             Happening::Beat(id) => self.beat(id),
             Happening::Traffic(unit) => self.traffic(unit),
             Happening::Deed(n) => self.deed(n),
@@ -369,6 +372,7 @@ impl World {
         self.watch_begin(&event);
         let told = self.before_traffic(&event);
         let outlived = self.outlived(&event);
+        self.judge_claim(&event);
         let mut effects = Vec::new();
         let (manager, now) = (&mut self.manager, self.now);
         let handled = catch_unwind(AssertUnwindSafe(|| manager.handle(event, now, &mut effects)));

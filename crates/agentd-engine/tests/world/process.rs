@@ -265,6 +265,10 @@ impl World {
                 self.say(spawn, again, ready());
             }
             self.misbehave(spawn, mischief, span, process);
+            if process.dice.once_in(8) {
+                let at = span + Duration::from_millis(process.dice.below(3000));
+                self.after(at, Happening::HandOver(spawn.id));
+            }
         }
         if let Some(beat) = process.beat {
             self.after(beat, Happening::Beat(spawn.id));
