@@ -68,9 +68,13 @@ impl Daemon {
                 self.last_answers().await;
                 return (kind, self.world);
             }
-            if !self.world.reexec.is_empty() && self.manager.unsettled().next().is_none() {
+            if self.is_to_reexecute() {
                 self.reexecute().await;
                 continue;
+            }
+            if !self.world.reexec.is_empty() {
+                // What was heard on the way may have begun a job, which clients ask about.
+                self.accept_again();
             }
             self.publish_log();
             self.tidy_up();
@@ -78,6 +82,11 @@ impl Daemon {
             let woken = self.wait().await;
             self.take_in(woken);
         }
+    }
+
+    /// Whether somebody has asked for it and no unit is on its way.
+    fn is_to_reexecute(&self) -> bool {
+        !self.world.reexec.is_empty() && self.manager.unsettled().next().is_none()
     }
 
     /// Gives back what much work at once has left behind, now that it is done.
@@ -138,6 +147,12 @@ impl Daemon {
     /// Becomes the next manager. All that units have said and done is written before; where the program cannot be
     /// executed, this one goes on.
     async fn reexecute(&mut self) {
+        // Who comes from now on is heard by the successor, and who was accepted already is heard before.
+        self.control.pause();
+        self.last_answers().await;
+        if self.serve_pending() {
+            return;
+        }
         self.manager.keep_all(&mut self.world.scratch);
         let kept = std::mem::take(&mut self.world.scratch);
         let records = takeover::records(&self.world, &kept);
@@ -161,6 +176,26 @@ impl Daemon {
         }
         self.world.write_again();
         self.world.sockets.go_on();
+        self.accept_again();
+    }
+
+    fn accept_again(&mut self) {
+        if let Err(error) = self.control.go_on() {
+            tracing::error!(%error, "the control socket cannot be accepted on; SIGUSR1 makes it anew");
+        }
+    }
+
+    /// Hears the requests that are there, as many as may be heard in a row. Returns whether there was one.
+    fn serve_pending(&mut self) -> bool {
+        let mut any = false;
+        for _ in 0..64 {
+            match self.requests.try_recv() {
+                Ok(inbound) => self.serve(inbound),
+                Err(_) => break,
+            }
+            any = true;
+        }
+        any
     }
 
     async fn wait(&mut self) -> Woken {
@@ -178,13 +213,7 @@ impl Daemon {
         if let Some(inbound) = woken.inbound {
             self.serve(inbound);
         }
-        // A bound on how many clients are heard in a row.
-        for _ in 0..64 {
-            match self.requests.try_recv() {
-                Ok(inbound) => self.serve(inbound),
-                Err(_) => break,
-            }
-        }
+        self.serve_pending();
         self.begin_errands();
         for loaded in std::mem::take(&mut self.world.plans) {
             crate::watch::units::planned(loaded, &self.manager, &mut self.world, &mut self.events);

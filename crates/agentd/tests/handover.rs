@@ -11,6 +11,8 @@ use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{Manager, PATIENCE, Setup, install, is_alive, text, write};
 
@@ -119,6 +121,15 @@ fn a_socket_of_another_manager_is_closed_and_its_file_removed_with_a_stop() {
     assert!(!manager.path("echo.sock").exists() && !path.is_symlink());
 }
 
+/// Sets its flag when it goes.
+struct OnDrop(Arc<AtomicBool>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn no_client_is_refused_while_the_manager_is_executed_ten_times() {
     let setup = Setup::new("handover-ten");
@@ -126,11 +137,14 @@ fn no_client_is_refused_while_the_manager_is_executed_ten_times() {
     let mut manager = setup.start();
     manager.ok(&["start", "echo.socket"]);
     let path = manager.path("echo.sock");
-    let stop = std::sync::atomic::AtomicBool::new(false);
+    let stop = Arc::new(AtomicBool::new(false));
+    // Also when this thread ends by a panic: the scope waits for the other.
+    let stopper = OnDrop(Arc::clone(&stop));
     let served = std::thread::scope(|scope| {
+        let stopper = stopper;
         let client = scope.spawn(|| {
             let mut served = 0;
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) {
                 assert!(ask(&path, "end").ends_with("end"), "client {served}");
                 served += 1;
             }
@@ -140,7 +154,7 @@ fn no_client_is_refused_while_the_manager_is_executed_ten_times() {
             manager.ok(&["daemon-reexec"]);
             manager.ok(&["status"]);
         }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        drop(stopper);
         client.join()
     });
     let served = served.unwrap_or_else(|_| panic!("somebody was not served\n{}", manager.everything()));

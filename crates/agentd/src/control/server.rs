@@ -85,6 +85,24 @@ impl Server {
         Ok(())
     }
 
+    /// Leaves clients that come from now on in the queue of the socket, for the manager after this one.
+    pub fn pause(&mut self) {
+        if let Some(accepting) = self.accepting.take() {
+            accepting.abort();
+        }
+    }
+
+    /// Accepts clients again after [`Server::pause`].
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn go_on(&mut self) -> io::Result<()> {
+        match &self.listener {
+            Some(listener) if self.accepting.is_none() => self.listen(Some(listener.try_clone()?.into())),
+            _ => Ok(()),
+        }
+    }
+
     /// The listening socket, while there is one.
     #[must_use]
     pub fn listener(&self) -> Option<BorrowedFd<'_>> {
