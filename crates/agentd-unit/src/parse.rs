@@ -44,9 +44,13 @@ pub struct Parsed {
 /// Reads a unit from its main file and its drop-ins, in the order in which they apply.
 #[must_use]
 pub fn parse_unit(name: &UnitName, files: &[Arc<SourceFile>], context: &ParseContext<'_>) -> Parsed {
-    let mut reader =
-        Reader { name, context, draft: Draft::default(), diagnostics: Vec::new(), counts: [0; 2] };
+    let mut reader = Reader::new(name, context, Vec::new());
     reader.files(files);
+    if !reader.resets.is_empty() {
+        // Rare, so that reading once more without what was taken back costs nobody anything.
+        reader = Reader::new(name, context, std::mem::take(&mut reader.resets));
+        reader.files(files);
+    }
     let mut unit = assemble(name, files, &mut reader.draft);
     unit.warnings = reader.diagnostics.iter().filter(|d| !d.is_error()).map(Diagnostic::to_string).collect();
     unit.load = load_state(&reader.diagnostics);
@@ -71,9 +75,32 @@ struct Reader<'a> {
     diagnostics: Vec<Diagnostic>,
     /// How many warnings and errors were found, those that are not told too.
     counts: [usize; 2],
+    /// How many assignments of all files were looked at.
+    position: usize,
+    /// Keys that an empty value at this position makes what they are by default: what was set before it does not count.
+    taken_back: Vec<Reset>,
+    /// Those that were found now.
+    resets: Vec<Reset>,
 }
 
-impl Reader<'_> {
+/// A key, and the position of the empty value that takes it back.
+type Reset = (Section, &'static str, usize);
+
+impl<'r> Reader<'r> {
+    fn new(name: &'r UnitName, context: &'r ParseContext<'r>, taken_back: Vec<Reset>) -> Self {
+        let (diagnostics, resets) = (Vec::new(), Vec::new());
+        Self {
+            name,
+            context,
+            draft: Draft::default(),
+            diagnostics,
+            counts: [0; 2],
+            position: 0,
+            taken_back,
+            resets,
+        }
+    }
+
     fn files(&mut self, files: &[Arc<SourceFile>]) {
         for file in files {
             let first = self.diagnostics.len();
@@ -96,6 +123,7 @@ impl Reader<'_> {
         let sections: Vec<Option<Section>> =
             found.sections.iter().map(|name| self.section(file, name)).collect();
         for assignment in &found.assignments {
+            self.position += 1;
             if let Some(section) = sections.get(assignment.section).copied().flatten()
                 && let Some((section, setting)) = self.setting(file, section, assignment)
             {
@@ -191,9 +219,21 @@ impl Reader<'_> {
         setting: &'static Setting,
         assignment: &Assignment<'_>,
     ) {
+        let is_taken_back =
+            |(of, key, position): &Reset| (*of, *key) == (section, setting.key) && self.position <= *position;
+        if self.taken_back.iter().any(is_taken_back) {
+            return;
+        }
         let value = self.supported(source, section, setting, assignment);
         let mut cx = ApplyContext::new(self.name, self.context, &value);
         schema::apply(setting, &value, &mut self.draft, &mut cx);
+        if cx.foreign && !cx.refused.is_empty() && schema::resets(&value) {
+            // Its kind knows no empty value, so there is nothing to put into its field.
+            if self.draft.key(section, setting.key).is_some() {
+                self.resets.push((section, setting.key, self.position));
+            }
+            return;
+        }
         let key = || format!("[{}] {}", section.as_str(), setting.key);
         let ApplyContext { refused, warned, reset, .. } = cx;
         let is_wrong = !refused.is_empty();

@@ -119,6 +119,35 @@ fn an_empty_value_resets() {
     assert_eq!(service, plain);
 }
 
+/// Keys whose kind has no empty value of its own, each with a value that is not its default.
+const SCALARS: &str = "Type=forking PIDFile=/run/x Restart=always NotifyAccess=all KillMode=process RestartMode=direct \
+    TimeoutStartFailureMode=abort ExitType=cgroup FileDescriptorStorePreserve=yes RestartKillSignal=SIGHUP \
+    FinalKillSignal=SIGINT WatchdogSignal=SIGINT DevicePolicy=closed UMask=0077 Nice=5 OOMScoreAdjust=100 \
+    CPUSchedulingPolicy=idle IOSchedulingClass=idle IOSchedulingPriority=3 KeyringMode=shared TimerSlackNSec=5 \
+    Personality=x86 NUMAPolicy=local StandardInput=tty StandardOutput=null TTYPath=/dev/tty1 LogLevelMax=err \
+    SyslogLevel=err RuntimeDirectoryMode=0700 PrivateUsers=yes MountFlags=slave ProtectSystem=full ProtectHome=yes \
+    ProtectProc=invisible ProcSubset=pid MemoryMin=1M CPUWeight=5 IOWeight=5 OOMPolicy=kill LimitNOFILE=7";
+
+#[test]
+fn an_empty_value_makes_every_scalar_what_it_is_by_default() {
+    let plain = service(RUN);
+    for key in SCALARS.split_ascii_whitespace() {
+        let name = key.split('=').next().unwrap();
+        let set = format!("{RUN}{key}\n");
+        let base = parse(&set).unit.body;
+        assert_ne!(base, parse(RUN).unit.body, "{key} is no default");
+        assert_eq!(service(&format!("{set}{name}=\n")), plain, "{name}");
+        let dropped = format!("[Service]\n{name}=\n{key}\n{name}=\nUser=svc\n");
+        let files = [("a.service", set.as_bytes()), ("a.service.d/b.conf", dropped.as_bytes())];
+        let parsed = parse_as("a.service", &files);
+        assert_eq!((parsed.unit.load, parsed.diagnostics), (LoadState::Loaded, vec![]), "{name}");
+        let Body::Service(body) = parsed.unit.body else { panic!("a service") };
+        assert_eq!(body.service, ServiceSection { user: Some("svc".to_owned()), ..plain.clone() }, "{name}");
+    }
+    // Behind the empty value a new one counts.
+    assert_eq!(service(&format!("{RUN}Nice=5\nNice=\nNice=7\n")), service(&format!("{RUN}Nice=7\n")));
+}
+
 #[test]
 fn every_mistake_has_its_place_its_message_and_its_advice() {
     for (line, expected) in [

@@ -161,7 +161,7 @@ impl<'a> ApplyContext<'a> {
 }
 
 /// Whether the value is an empty list, table or string: for lists and tables it takes back what was set before.
-pub(super) fn resets(value: &Value<'_>) -> bool {
+pub(crate) fn resets(value: &Value<'_>) -> bool {
     match &value.raw {
         Raw::List(list) => list.is_empty(),
         Raw::Table(table) => table.is_empty(),

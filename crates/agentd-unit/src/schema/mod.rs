@@ -22,7 +22,7 @@ mod timer;
 mod triggers;
 mod unit;
 
-pub(crate) use apply::{ApplyContext, apply};
+pub(crate) use apply::{ApplyContext, apply, resets};
 pub use man::man_pages;
 pub use page::keys_page;
 pub use show::{Property, properties, property};
