@@ -243,17 +243,22 @@ impl World {
         tracing::debug!(pid, unit = unit.as_ref().map(UnitName::as_str), "reaped an orphan");
     }
 
-    /// Says that a notification could not be laid to a unit's charge: a few times where something may be lost by it.
+    /// Says that a notification could not be laid to a unit's charge: a few times where its sender may have been a unit's.
     pub fn notified_by_nobody(&mut self, sender: &agentd_linux::notify::Sender) {
         let (pid, uid) = (sender.pid, sender.uid);
-        if !sender.pidfd.as_ref().is_some_and(PidFd::is_gone) && self.unit_of_process(pid).is_none() {
+        let is_gone = match &sender.pidfd {
+            Some(pidfd) => pidfd.is_gone(),
+            None => matches!(agentd_linux::tree::birth(pid), Ok(None)),
+        };
+        let is_told = self.cgroups.is_some() && sender.pidfd.as_ref().and_then(PidFd::cgroup_id).is_some();
+        if !is_gone || is_told {
             tracing::debug!(pid, uid, "a notification came from no unit's process");
         } else if self.lost_notifications < COMPLAINTS {
             self.lost_notifications += 1;
             tracing::warn!(
                 pid,
                 uid,
-                "a notification is lost: its sender was gone when it was read, and this kernel (before Linux 6.16) does not tell where it lived; let it wait until it was heard, as `systemd-notify` and BARRIER=1 do"
+                "a notification is lost: its sender was gone when it was read, and nothing tells where it lived, which takes cgroups and Linux 6.16; let it wait until it was heard, as `systemd-notify` and BARRIER=1 do"
             );
         }
     }

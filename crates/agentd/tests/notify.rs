@@ -70,6 +70,16 @@ fn b069_what_a_helper_says_counts_though_it_is_gone_when_it_is_read() {
 }
 
 #[test]
+fn what_a_helper_says_that_is_gone_is_told_as_lost_where_nothing_tells_where_it_lived() {
+    if !common::cases::is_root() {
+        return;
+    }
+    let mut manager = spoken(Setup::new("bare").without_cgroups(), "NotifyAccess = \"all\"\n");
+    manager.wait_for_log("a notification is lost", "that something is lost is not told");
+    assert_eq!(manager.property("brief", "ActiveState"), "activating");
+}
+
+#[test]
 fn b073_a_child_of_the_main_process_is_not_the_main_process() {
     let setup = Setup::new("child");
     let mut manager = spoken(setup, "NotifyAccess = \"main\"\n");
