@@ -29,13 +29,6 @@ pub(super) fn is_at_rest(view: &UnitView) -> bool {
     matches!(view.active, ActiveState::Inactive | ActiveState::Failed)
 }
 
-/// A unit that is against another one, or the other way round: its start may give way to that one's.
-fn is_opposed(unit: &UnitView, views: &BTreeMap<UnitName, UnitView>) -> bool {
-    let name = &unit.unit.name;
-    !unit.unit.unit.conflicts.is_empty()
-        || views.values().any(|other| other.unit.unit.conflicts.contains(name))
-}
-
 /// On its way: it is expected to become something else.
 fn is_passing(view: &UnitView) -> bool {
     !is_at_rest(view) && view.active != ActiveState::Active
@@ -132,12 +125,13 @@ impl World {
         for (unit, cause) in &self.returning {
             let (Some(unit), Some(cause)) = (views.get(unit), views.get(cause)) else { continue };
             let waits = is_at_rest(unit)
-                && !is_opposed(unit, &views)
                 && unit.job.is_none()
                 && unit.result != ServiceResult::StartLimitHit
                 && unit.failure.as_ref().is_some_and(|why| why.starts_with(cause.unit.name.as_str()));
             // What is on its way down again takes with it what has just been asked to return.
-            let stays = is_up(cause) && cause.job.is_none();
+            let goes = |job: &JobView| matches!(job.kind, JobKind::Stop | JobKind::Restart);
+            let stays =
+                is_up(cause) && !self.jobs_before.iter().any(|job| job.unit == cause.unit.name && goes(job));
             law(!(waits && stays) || self.manager.is_shutting_down(), || {
                 format!("{} did not return with {}", unit.unit.name, cause.unit.name)
             })?;
@@ -210,18 +204,13 @@ impl World {
         let hooks = lived_by.filter(|_| !self.manager.is_shutting_down()).map(|unit| &unit.unit.on_failure);
         for hook in hooks.into_iter().flatten() {
             let Some(other) = views.get(hook).filter(|other| is_at_rest(other)) else { continue };
-            let gives_way = other.unit.unit.stop_when_unneeded || !other.unit.unit.part_of.is_empty();
-            if gives_way || is_opposed(other, views) {
-                continue; // It may be down again by now, or its start gave way to a stop that goes on to it.
-            }
             let at_once = !matches!(view.unit.body, Body::Service(_));
             if at_once && !view.unit.unit.on_failure.contains(hook) {
                 continue; // It went down well and failed to come up by its newest definition, in one step.
             }
             let told = other.job.is_some() || other.failure.is_some() || self.touched.contains(hook);
-            // What is bound may go down at once with what it is bound to, and whatever goes down with that.
-            let bonds = views.values().any(|view| !view.unit.unit.binds_to.is_empty());
-            let told = told || (bonds && self.watch.called_off.contains(hook));
+            // Its start may have given way, in the same step, to a stop that goes on to it: then that is said.
+            let told = told || self.watch.called_off.contains(hook);
             law(told || other.result == ServiceResult::StartLimitHit, || {
                 format!("{name} has failed and {hook} was not started")
             })?;

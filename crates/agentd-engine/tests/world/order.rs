@@ -58,9 +58,7 @@ impl World {
         }
         if view.unit.implicit_order && !self.tangled {
             for other in &view.unit.unit.binds_to {
-                let up = self.manager.unit(other).is_some_and(|other| is_up(&other));
-                // What came up and went down again at once may have taken both with it, or all ends at once.
-                law(up || is_at_rest(view) || self.manager.is_shutting_down(), || {
+                law(self.watch.live.contains(other), || {
                     format!("{name} was started without {other}, which it is bound to")
                 })?;
             }

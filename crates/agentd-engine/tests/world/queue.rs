@@ -12,6 +12,19 @@ use agentd_unit::{LoadState, Restart, Unit, UnitName};
 use super::World;
 use super::invariants::{Verdict, is_up, law};
 
+/// The states of all kinds of units in which they are up.
+const UP: [&str; 9] = [
+    "active",
+    "running",
+    "exited",
+    "reload",
+    "reload-signal",
+    "reload-notify",
+    "listening",
+    "waiting",
+    "elapsed",
+];
+
 /// How late a manager may be here, and a second more.
 const LATE: Duration = Duration::from_secs(4);
 
@@ -40,6 +53,8 @@ pub(super) struct Watch {
     pub(super) timed_out: BTreeSet<UnitName>,
     /// Units whose job was called off in this step.
     pub(super) called_off: BTreeSet<UnitName>,
+    /// Units that are up, as far as this step was told of: one may come up and go down again within it.
+    pub(super) live: BTreeSet<UnitName>,
 }
 
 /// Whose patience was over.
@@ -75,6 +90,7 @@ impl World {
         watch.refused = false;
         watch.given_up.clear();
         watch.called_off.clear();
+        watch.live.clone_from(&watch.up);
         watch.timed_out.clear();
         watch.forgotten.clear();
     }
@@ -84,6 +100,15 @@ impl World {
     }
 
     pub(super) fn watch_log(&mut self, unit: &UnitName, text: &str) {
+        if let Some((_, sub)) =
+            text.split_once(": Changed ").and_then(|(_, states)| states.split_once(" -> "))
+        {
+            if UP.contains(&sub) {
+                self.watch.live.insert(unit.clone());
+            } else {
+                self.watch.live.remove(unit);
+            }
+        }
         if text.ends_with("and is given up.") {
             self.watch.given_up.push((unit.clone(), Patience::Job));
         } else if text.ends_with("job was called off.") {
