@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn no_window_holds_more_starts_than_the_burst() {
+    fn b059_no_window_holds_more_starts_than_the_burst() {
         let limits = UnitSection {
             start_limit_interval: Duration::from_secs(10),
             start_limit_burst: 2,
