@@ -12,6 +12,7 @@ pub mod folder_tree;
 pub mod ipc;
 pub mod journal;
 pub mod kmsg;
+pub mod landlock;
 pub mod listen;
 pub mod lock;
 pub mod machine;

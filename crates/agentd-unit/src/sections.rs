@@ -476,6 +476,8 @@ pub struct AgentSection {
     pub control_access: ControlAccess,
     /// `Sandbox`: a whole set of keys at once.
     pub sandbox: AgentSandbox,
+    /// `Landlock`; default: where `Sandbox` is strict.
+    pub landlock: Option<bool>,
     /// Health, resurrection and replicas.
     pub life: AgentLife,
 }

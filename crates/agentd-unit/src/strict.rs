@@ -57,7 +57,9 @@ pub const KEYS: [(&str, &str); 32] = [
 pub(crate) fn expand(unit: &UnitName, context: &ParseContext<'_>, draft: &mut Draft) {
     if draft.agent.sandbox == AgentSandbox::Strict {
         strict(unit, context, draft);
+        draft.agent.landlock.get_or_insert(true);
     }
+    draft.service.sandbox.landlock = draft.agent.landlock == Some(true);
     if draft.service.execution.dynamic_user {
         dynamic_user(draft);
     }
@@ -148,6 +150,24 @@ mod tests {
         }
         assert!(own["SystemCallFilter"].contains(" keyctl "));
         assert_eq!(read(STRICT, "PrivateTmp = false\nDynamicUser = false")["PrivateTmp"], "no");
+    }
+
+    #[test]
+    fn strict_asks_landlock_unless_the_unit_says_otherwise() {
+        for (agent, asks) in [
+            ("", false),
+            (STRICT, true),
+            ("Landlock = true", true),
+            ("Sandbox = \"strict\"\nLandlock = false", false),
+        ] {
+            let specifiers = SpecifierContext::system();
+            let zone = LocalZone::utc();
+            let context = ParseContext { specifiers: &specifiers, zone: &zone };
+            let text = format!("[Agent]\n{agent}\n[Service]\nExecStart = \"/bin/a\"\n");
+            let file = SourceFile::new("/u/web.service.toml", text);
+            let parsed = parse_unit(&UnitName::parse("web.service").unwrap(), &[Arc::new(file)], &context);
+            assert_eq!(parsed.unit.as_service().unwrap().service.sandbox.landlock, asks, "{agent}");
+        }
     }
 
     #[test]

@@ -486,7 +486,7 @@ impl World {
                 controller.name()
             )
         });
-        limits.chain(programs).collect()
+        limits.chain(programs).chain(crate::perform::landlock::not_held(service)).collect()
     }
 
     /// Gives live runs the limits of newer definitions that differ in nothing else.

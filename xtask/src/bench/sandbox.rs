@@ -15,7 +15,7 @@ const COMMANDS: usize = 100;
 const PROGRAM: &str = "/bin/true";
 
 /// A line for `[Service]`, or for the whole file, with what it is called.
-const CASES: [(&str, &str); 24] = [
+const CASES: [(&str, &str); 25] = [
     ("User", "User = \"65534\""),
     ("DynamicUser with what it brings", "DynamicUser = true"),
     ("NoNewPrivileges", "NoNewPrivileges = true"),
@@ -39,6 +39,7 @@ const CASES: [(&str, &str); 24] = [
     ("RestrictAddressFamilies", "RestrictAddressFamilies = \"AF_UNIX AF_INET AF_INET6\""),
     ("SystemCallArchitectures", "SystemCallArchitectures = \"native\""),
     ("SystemCallFilter", "SystemCallFilter = \"@system-service\""),
+    ("ProtectSystem=strict and Landlock", "ProtectSystem = \"strict\"\n[Agent]\nLandlock = true"),
     ("Sandbox=strict", "StateDirectory = \"agentd-bench\"\n[Agent]\nSandbox = \"strict\""),
 ];
 

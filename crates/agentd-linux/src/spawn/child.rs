@@ -10,8 +10,8 @@
 //! # The order
 //!
 //! own descriptors, cgroup, session, signals, OOM score, scheduling, namespaces and mounts, descriptors, terminal, limits,
-//! users, umask, root, bounding set, secure bits, groups, user, keyring, folder, capabilities, no-new-privileges, filters,
-//! exec. Limits come after the descriptors, so that a low `LimitNOFILE` does not keep them from being placed. Users of its
+//! users, umask, root, bounding set, secure bits, groups, user, keyring, folder, capabilities, no-new-privileges, Landlock,
+//! filters, exec. The rules of Landlock are opened with the descriptors, once all is mounted. Limits come after the descriptors, so that a low `LimitNOFILE` does not keep them from being placed. Users of its
 //! own come once all is done that needs privileges on the machine; for a manager that has none they come first of all, as
 //! they bring those that the other namespaces need. The bounding set and the secure bits come before the
 //! user, since both need CAP_SETPCAP; the ambient set after it, since a change of user clears it. The folder is
@@ -20,6 +20,7 @@
 mod attributes;
 mod descriptors;
 mod identity;
+mod landlock;
 mod namespaces;
 
 use core::ffi::{c_char, c_void};
@@ -29,6 +30,7 @@ use super::mounts::Namespaces;
 use super::raw::{self, Errno};
 use super::step::Step;
 use super::users::Ask;
+use crate::landlock::Rules;
 use crate::seccomp::Program;
 
 /// Where the child writes that it failed; the parent reads it once the child is past its exec or gone.
@@ -135,6 +137,9 @@ pub(super) struct Walk<'a> {
     /// Room for a descriptor for each mount.
     pub(super) trees: &'a mut [RawFd],
     pub(super) filters: &'a [(&'static str, Program)],
+    /// What Landlock is to hold, and the descriptor of it once it is made.
+    pub(super) landlock: Option<&'a Rules>,
+    pub(super) ruleset: Option<RawFd>,
     /// The sources of descriptors 0 and up; moved out of the way as the walk goes.
     pub(super) sources: &'a mut [RawFd],
     pub(super) shut: Shut,
@@ -232,6 +237,7 @@ impl Walk<'_> {
         self.set_attributes()?;
         self.enter_namespaces()?;
         self.place_descriptors()?;
+        self.prepare_landlock()?;
         if let Some(force) = self.terminal {
             raw::take_terminal(0, force).at(Step::Stdin)?;
         }
@@ -256,6 +262,7 @@ impl Walk<'_> {
             raw::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).at(Step::NoNewPrivileges)?;
         }
         self.write_pid();
+        self.hold_to_landlock()?;
         for (item, (_, program)) in (0..).zip(self.filters) {
             raw::add_filter(program.instructions()).at_item(Step::Seccomp, item)?;
         }

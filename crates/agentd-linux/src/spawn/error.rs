@@ -62,6 +62,10 @@ fn action(plan: &SpawnPlan<'_>, step: Step, item: usize, source: &io::Error) -> 
             Some(entry) => format!("{}: cannot mount {}", entry.key, entry.target.to_string_lossy()),
             None => format!("cannot make namespaces of its own ({})", plan.namespaces.keys().join(", ")),
         },
+        Step::Landlock => match plan.landlock.as_ref().and_then(|r| r.paths.get(item.checked_sub(1)?)) {
+            Some((path, _)) => format!("Landlock: cannot have a rule for {}", path.to_string_lossy()),
+            None => "cannot be held by Landlock".into(),
+        },
         Step::Seccomp => match plan.filters.get(item) {
             Some((key, _)) => format!("cannot filter its system calls ({key})"),
             None => "cannot filter its system calls".into(),

@@ -231,10 +231,11 @@ impl Spawner {
         Ok(placed.unwrap_or(0))
     }
 
-    /// Filters are for those who have CAP_SYS_ADMIN, or give up new privileges, seccomp(2).
+    /// Filters and Landlock are for those who have CAP_SYS_ADMIN, or give up new privileges, seccomp(2), landlock(7).
     fn needs_no_new_privileges(&self, plan: &SpawnPlan<'_>) -> bool {
         let stays_root = plan.identity.as_ref().map_or(self.uid, |who| who.uid) == 0;
-        !(plan.filters.is_empty() || stays_root && self.administrates)
+        let asks = !plan.filters.is_empty() || plan.landlock.is_some();
+        asks && !(stays_root && self.administrates)
     }
 
     /// The birth, with all signals blocked around it: a handler would run in the child on our memory.
@@ -308,6 +309,8 @@ impl Spawner {
             namespaces: &plan.namespaces,
             trees: &mut arrays.trees,
             filters: &plan.filters,
+            landlock: plan.landlock.as_ref(),
+            ruleset: None,
             terminal: plan.terminal.map(|terminal| terminal == Terminal::Force),
             sources: &mut arrays.sources,
             shut,

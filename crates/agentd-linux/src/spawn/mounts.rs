@@ -114,6 +114,12 @@ impl MountFlags {
     /// No set-user-id bits, no devices.
     pub const PLAIN: Self = Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV);
 
+    /// Whether nothing can be written under it.
+    #[must_use]
+    pub const fn is_read_only(self) -> bool {
+        self.0 & libc::MOUNT_ATTR_RDONLY != 0
+    }
+
     /// Both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use super::mounts::Namespaces;
+use crate::landlock;
 use crate::rlimit::Rlimit;
 use crate::seccomp;
 
@@ -191,6 +192,8 @@ pub struct SpawnPlan<'a> {
     /// Filters of its system calls, in the order in which they are added, each with the key that it is for. A
     /// process that may not add them otherwise gives up new privileges first, seccomp(2).
     pub filters: Vec<(&'static str, seccomp::Program)>,
+    /// What Landlock holds. A process that may not ask for it otherwise gives up new privileges first, landlock(7).
+    pub landlock: Option<landlock::Rules>,
     /// The folder of the cgroup that it is born in. None: the manager's.
     pub cgroup: Option<BorrowedFd<'a>>,
 }
@@ -231,6 +234,7 @@ impl<'a> SpawnPlan<'a> {
             new_session: true,
             namespaces: Namespaces::default(),
             filters: Vec::new(),
+            landlock: None,
             cgroup: None,
         }
     }
@@ -350,6 +354,7 @@ impl SpawnPlan<'_> {
             new_session: self.new_session,
             namespaces: self.namespaces,
             filters: self.filters,
+            landlock: self.landlock,
         };
         Ok(OwnedPlan { plan, _kept: kept })
     }

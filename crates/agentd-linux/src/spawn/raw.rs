@@ -8,8 +8,10 @@
 //! - Nothing here allocates, locks, panics or touches thread-local storage.
 //! - A failed call gives its errno as `Err`; no global is involved.
 
+mod landlock;
 mod mount;
 
+pub(super) use landlock::{allow_beneath, create_ruleset, open_place, restrict_self};
 pub(super) use mount::{
     loopback_up, make_file, make_folder, mount, mount_setattr, move_mount, open_tree, unshare,
 };

@@ -65,6 +65,8 @@ pub enum Step {
     Chdir,
     /// prctl(2) PR_SET_NO_NEW_PRIVS.
     NoNewPrivileges,
+    /// landlock_create_ruleset(2), landlock_add_rule(2), landlock_restrict_self(2).
+    Landlock,
     /// prctl(2) PR_SET_SECCOMP.
     Seccomp,
     /// execve(2), execveat(2).
@@ -73,7 +75,7 @@ pub enum Step {
 
 impl Step {
     /// All steps, in the order in which they are taken.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Fork,
         Self::Cgroup,
         Self::Setsid,
@@ -103,6 +105,7 @@ impl Step {
         Self::Keyring,
         Self::Chdir,
         Self::NoNewPrivileges,
+        Self::Landlock,
         Self::Seccomp,
         Self::Exec,
     ];
@@ -137,7 +140,8 @@ impl Step {
             Self::Namespace => 226,
             Self::Keyring => 237,
             Self::NoNewPrivileges => 227,
-            Self::Seccomp => 228,
+            // systemd has none for it; its nearest is that of the other filter.
+            Self::Landlock | Self::Seccomp => 228,
             Self::Personality => 230,
             Self::NumaPolicy => 242,
         })

@@ -24,4 +24,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         Slot::Choice(names::<AgentSandbox>, |d, word| put(&mut d.agent.sandbox, word)),
         "strict: all keys of docs/sandbox.md that the unit does not set itself; default none.",
     ),
+    Setting::new(
+        "Landlock",
+        Slot::MaybeBool(|d| &mut d.agent.landlock),
+        "The kernel asks Landlock too where ProtectSystem=strict, NoExecPaths=/ and RestrictAddressFamilies have shut the rest, \
+         and lets it reach its own signals and abstract sockets alone; default yes where Sandbox is strict.",
+    ),
 ];

@@ -79,6 +79,8 @@ pub struct Sandbox {
     pub system_call_error: Option<Denial>,
     /// `SystemCallArchitectures=native`.
     pub native_calls: bool,
+    /// `[Agent] Landlock`: the kernel asks about each file, TCP, signals and abstract sockets besides.
+    pub landlock: bool,
 }
 
 /// `ProtectSystem`: what is read-only.

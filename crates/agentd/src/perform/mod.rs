@@ -15,6 +15,7 @@ pub mod folders;
 pub mod identity;
 pub mod ipc;
 pub mod kill;
+pub mod landlock;
 pub mod mounts;
 pub mod passed;
 pub mod paths;

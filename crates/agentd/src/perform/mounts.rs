@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use agentd_engine::SpawnFailure;
 use agentd_linux::spawn::{Mount, MountEntry, MountFlags};
 
+use super::landlock::Open;
 use super::plan::{c_path, resources, step};
 
 const EXIT_NAMESPACE: u8 = 226;
@@ -66,6 +67,16 @@ impl Cover {
             Self::ReadOnly => 5,
             Self::AsItIs => 6,
             Self::Again => 7,
+        }
+    }
+
+    /// Whether something can be written there, whatever is around it.
+    const fn is_for_writing(&self) -> bool {
+        match self {
+            Self::AsItIs | Self::Queues | Self::Processes { .. } => true,
+            Self::Tree { flags, .. } => !flags.is_read_only(),
+            Self::Temporary { read_only, .. } => !*read_only,
+            Self::Inaccessible | Self::ReadOnly | Self::Again => false,
         }
     }
 }
@@ -232,11 +243,11 @@ impl<'a> Mounts<'a> {
         made.and_then(|()| fs::canonicalize(&folder)).map_err(|error| failed(key, &folder, &error))
     }
 
-    /// The mounts, in order.
+    /// The mounts, in order, and what they leave open.
     ///
     /// # Errors
     /// A place, or what covers it, cannot be made.
-    pub fn finish(mut self) -> Result<Vec<MountEntry>, SpawnFailure> {
+    pub fn finish(mut self) -> Result<(Vec<MountEntry>, Open), SpawnFailure> {
         self.entries
             .sort_by(|a, b| a.target.cmp(&b.target).then_with(|| a.cover.rank().cmp(&b.cover.rank())));
         self.entries.dedup_by(|second, first| second.target == first.target);
@@ -261,7 +272,20 @@ impl<'a> Mounts<'a> {
         }
         // Upper ones cover all that is in them, so places in memory are shut last.
         mounts.extend(last);
-        Ok(mounts)
+        Ok((mounts, self.open()))
+    }
+
+    /// What is left open where all else is shut: who may write or execute at the top may do so in what is not named.
+    fn open(&self) -> Open {
+        let top = fs::canonicalize(self.place.root.unwrap_or(Path::new("/"))).unwrap_or_default();
+        let shut = self.entries.iter().any(|e| e.target == top && matches!(e.cover, Cover::ReadOnly));
+        let ruled = self.rules.iter().any(|rule| rule.target == top && !rule.allowed);
+        let written = self.entries.iter().filter(|entry| entry.target != top && entry.cover.is_for_writing());
+        let executed = self.rules.iter().filter(|rule| rule.allowed);
+        Open {
+            written: shut.then(|| written.map(|entry| entry.target.clone()).collect()),
+            executed: ruled.then(|| executed.map(|rule| rule.target.clone()).collect()),
+        }
     }
 
     /// What is optional and not to be found in what covers the place above it goes.

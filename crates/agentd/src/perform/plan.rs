@@ -20,7 +20,7 @@ use super::passed::Passed;
 use super::runs::Process;
 use super::streams::Streams;
 use super::trust::{Executable, Refusal};
-use super::{credentials, folders, identity, process, python, sandbox, sockets, start, streams};
+use super::{credentials, folders, identity, landlock, process, python, sandbox, sockets, start, streams};
 use crate::config::Mode;
 use crate::world::World;
 
@@ -109,8 +109,10 @@ fn execute(world: &mut World, spawn: &Spawn) -> Result<Option<u32>, SpawnFailure
             runtime: &world.config.folders.runtime,
             root,
             manager: world.births.ids(),
+            is_main: spawn.kind == ExecKind::Start,
         };
         sandbox::wall(&mut plan, service, &own)?;
+        landlock::tell(service);
         plan.secure_bits = Some(service.execution.secure_bits).filter(|bits| *bits != 0);
     }
     plan.cgroup = run.cgroup.as_ref().map(AsFd::as_fd);

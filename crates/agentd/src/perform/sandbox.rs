@@ -9,7 +9,7 @@ use agentd_unit::sections::{PrivateUsers, Propagation, Sandbox, ServiceSection};
 use super::folders::Made;
 use super::mounts::{Cover, Mounts, Need, Place};
 use super::plan::resources;
-use super::{filters, view};
+use super::{filters, landlock, view};
 
 /// capabilities(7).
 const CAP_SYS_MODULE: u32 = 16;
@@ -34,6 +34,8 @@ pub struct Own<'a> {
     pub root: Option<&'a Path>,
     /// The manager's user and group.
     pub manager: [u32; 2],
+    /// It is the main process.
+    pub is_main: bool,
 }
 
 /// Builds the walls into a plan.
@@ -62,7 +64,10 @@ pub fn wall(plan: &mut SpawnPlan<'_>, service: &ServiceSection, own: &Own<'_>) -
         let cover = Cover::Tree { source: folder.to_owned(), recursive: true, flags: MountFlags::default() };
         mounts.add("LoadCredential", folder, Need::Made, cover)?;
     }
-    plan.namespaces.mounts = mounts.finish()?;
+    let (entries, open) = mounts.finish()?;
+    plan.namespaces.mounts = entries;
+    let wall = landlock::wall(sandbox, open, own.is_main)?;
+    plan.landlock = wall.and_then(|wall| wall.compile(agentd_linux::landlock::version()));
     let filters = filters::filters(sandbox);
     plan.filters = filters.ok_or_else(|| resources("SystemCallFilter: the filter is too long".into()))?;
     Ok(())

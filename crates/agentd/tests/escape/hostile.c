@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@
 #include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -272,6 +274,23 @@ static int map(void) {
 }
 
 
+/* A kernel without the family says of it what a filter says. With a flag that no socket has it says EINVAL before it looks at
+ * the family, and a filter that forbids the family still says the same. */
+static int crypto_socket(void) {
+    enum { NO_SUCH_FLAG = 0x10 };
+    int fd = socket(AF_ALG, SOCK_SEQPACKET, 0);
+    if (fd >= 0 || errno != EAFNOSUPPORT) return fd;
+    return socket(AF_ALG, SOCK_SEQPACKET | NO_SUCH_FLAG, 0);
+}
+
+/* The other end is no process of this sandbox's, and no file stands for it. */
+static int abstract_socket(void) {
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int length = snprintf(at.sun_path + 1, sizeof at.sun_path - 1, "agentd-escape-%d", manager);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    return connect(fd, (struct sockaddr *)&at, offsetof(struct sockaddr_un, sun_path) + 1 + length);
+}
+
 static int run(const char *name) {
 #define IS(NAME) if (strcmp(name, NAME) == 0) return
     IS("write-etc") make("/etc/agentd-escape");
@@ -281,6 +300,7 @@ static int run(const char *name) {
     IS("write-units") make(in(folder, "units/evil.service.toml"));
     IS("write-sysctl") open("/proc/sys/kernel/domainname", O_WRONLY);
     IS("write-sysrq") open("/proc/sysrq-trigger", O_WRONLY);
+    IS("write-irq") open("/proc/irq/default_smp_affinity", O_WRONLY);
     IS("write-sys") open_first(O_WRONLY, "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/kernel/rcu_expedited", NULL);
     IS("write-cgroup") open_first(O_WRONLY, "/sys/fs/cgroup/unified/cgroup.procs", "/sys/fs/cgroup/systemd/cgroup.procs", "/sys/fs/cgroup/cgroup.procs", NULL);
     IS("read-shadow") open("/etc/shadow", O_RDONLY);
@@ -352,8 +372,9 @@ static int run(const char *name) {
     IS("socket-packet") socket(AF_PACKET, SOCK_RAW, 0);
     IS("socket-netlink") socket(AF_NETLINK, SOCK_RAW, 0);
     IS("socket-vsock") socket(AF_VSOCK, SOCK_STREAM, 0);
-    IS("socket-alg") socket(AF_ALG, SOCK_SEQPACKET, 0);
+    IS("socket-alg") crypto_socket();
     IS("bind-low-port") ({ struct sockaddr at = {AF_INET, {0, 81, 127, 0, 0, 1}}; bind(socket(AF_INET, SOCK_STREAM, 0), &at, 16); });
+    IS("abstract-socket") abstract_socket();
     IS("set-clock") set_time();
     IS("set-time-of-day") ({ struct timeval now; gettimeofday(&now, NULL); settimeofday(&now, NULL); });
     IS("set-host-name") set_name(0);

@@ -530,4 +530,14 @@ pub(super) const CHECKS: &[Check] = &[
         Judge::Calls("@swap"),
         ["It makes no call of @swap", "It may make calls of @swap"],
     ),
+    // Not one of systemd's: it weighs nothing, so that numbers can be compared.
+    check(
+        ("Landlock", "Landlock="),
+        (0, 1),
+        Judge::Rule(|f| Some(u64::from(!f.sandbox().landlock))),
+        [
+            "The kernel asks Landlock too, and it signals its own processes alone",
+            "The kernel does not ask Landlock about it",
+        ],
+    ),
 ];
