@@ -11,9 +11,6 @@ use crate::manager::Manager;
 use crate::out::Out;
 use crate::state::{ActiveState, ServiceResult};
 
-/// The exit code of the manager after the end of a program that did not exit by itself, as systemd has it.
-const NOT_EXITED: u8 = 255;
-
 /// An end of everything that follows from one unit.
 #[derive(Debug, Clone)]
 pub(crate) struct Ending {
@@ -54,13 +51,9 @@ const fn meaning(action: Action, code: u8) -> Option<(ShutdownKind, Haste)> {
     })
 }
 
-/// What the manager exits with when a unit asks for it and names no code: what its main process exited with.
+/// What the manager exits with when a unit asks for it and names no code: how its main process ended, in one byte.
 fn own_code(last: Option<ExitStatus>) -> u8 {
-    match last {
-        None => 0,
-        Some(ExitStatus::Exited(code)) => code,
-        Some(ExitStatus::Killed(_) | ExitStatus::Dumped(_) | ExitStatus::Unknown) => NOT_EXITED,
-    }
+    last.map_or(0, ExitStatus::to_byte)
 }
 
 impl Manager {

@@ -83,7 +83,8 @@ fn the_end_for_good_ends_the_system_and_not_one_that_a_restart_follows() {
 fn a_manager_that_exits_for_a_unit_says_what_that_said_unless_a_code_is_named() {
     for (case, status, named, code) in [
         ("its own", agentd_engine::ExitStatus::Exited(7), None, 7),
-        ("a signal", KILLED, None, 255),
+        ("a signal", KILLED, None, 128 + 9),
+        ("nobody can tell", agentd_engine::ExitStatus::Unknown, None, 255),
         ("named", KILLED, Some(3), 3),
     ] {
         let a = failing(|u| {

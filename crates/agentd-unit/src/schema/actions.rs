@@ -62,7 +62,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             let code = scalar(value, cx, "an exit code", |text| numbers::between(text, 0, 255));
             set(&mut d.unit.system.success_exit_status, code.map(|code| u8::try_from(code).ok()));
         }),
-        "The manager's exit code after SuccessAction=exit.",
+        "The manager's exit code after SuccessAction=exit; by default the main process's.",
     ),
     Setting::new(
         "FailureActionExitStatus",
@@ -70,7 +70,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             let code = scalar(value, cx, "an exit code", |text| numbers::between(text, 0, 255));
             set(&mut d.unit.system.failure_exit_status, code.map(|code| u8::try_from(code).ok()));
         }),
-        "The manager's exit code after FailureAction=exit.",
+        "The manager's exit code after FailureAction=exit; by default the main process's, or 128 and the signal's number.",
     ),
     Setting::new(
         "RebootArgument",
