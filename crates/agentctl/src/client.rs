@@ -92,7 +92,7 @@ impl Client {
     /// A client over a connection that is there already.
     pub(crate) fn over(stream: UnixStream) -> Self {
         let buffer = vec![0; 64 * 1024].into_boxed_slice();
-        Self { stream, reader: FrameReader::new(), buffer, taken: 0, filled: 0 }
+        Self { stream, reader: FrameReader::of_answers(), buffer, taken: 0, filled: 0 }
     }
 
     /// One call with one answer, within `limit` if there is one.

@@ -3,7 +3,7 @@
 use std::thread::{self, JoinHandle};
 
 use agentd_protocol::manager::{Empty, ListUnitsRequest};
-use agentd_protocol::{MAX_FRAME, method};
+use agentd_protocol::{MAX_ANSWER, method};
 
 use super::*;
 
@@ -56,7 +56,7 @@ fn a_stream_of_answers_ends_with_the_one_that_does_not_continue() {
 
 #[test]
 fn a_server_that_means_harm_gets_an_error_and_no_more() {
-    let flood = vec![b' '; MAX_FRAME + 2];
+    let flood = vec![b' '; MAX_ANSWER + 2];
     let bomb = [b"{\"parameters\":{\"x\":".as_slice(), &vec![b'['; 200_000], b"\0"].concat();
     for (case, answer, expected) in [
         ("closes at once", &b""[..], "closed the connection"),

@@ -7,10 +7,12 @@
 
 use std::mem;
 
-/// The longest message in bytes, its NUL not counted: 1 MiB.
-///
-/// The largest honest messages are pages of unit lists and unit files, which are cut to a quarter of this.
+/// The longest call in bytes, its NUL not counted: 1 MiB. Lists and files are asked for, and answered, in pages of at most
+/// a quarter of this.
 pub const MAX_FRAME: usize = 1 << 20;
+
+/// The longest answer in bytes, its NUL not counted: 16 MiB. What one unit is, of some files of 1 MiB, is one answer.
+pub const MAX_ANSWER: usize = 16 << 20;
 
 /// Why a stream of frames cannot be read or written any further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -44,10 +46,16 @@ impl Default for FrameReader {
 }
 
 impl FrameReader {
-    /// A reader with the bound [`MAX_FRAME`].
+    /// A reader of calls, with the bound [`MAX_FRAME`].
     #[must_use]
     pub const fn new() -> Self {
         Self::with_limit(MAX_FRAME)
+    }
+
+    /// A reader of answers, with the bound [`MAX_ANSWER`].
+    #[must_use]
+    pub const fn of_answers() -> Self {
+        Self::with_limit(MAX_ANSWER)
     }
 
     /// A reader with a bound of its own, in bytes.
@@ -106,13 +114,13 @@ impl FrameReader {
     }
 }
 
-/// Ends a JSON text with its NUL.
+/// Ends a JSON text of at most `limit` bytes with its NUL.
 ///
 /// # Errors
 /// [`FrameError::TooLong`]: nobody would read it.
-pub fn seal(mut json: Vec<u8>) -> Result<Vec<u8>, FrameError> {
-    if json.len() > MAX_FRAME {
-        return Err(FrameError::TooLong { limit: MAX_FRAME });
+pub fn seal(mut json: Vec<u8>, limit: usize) -> Result<Vec<u8>, FrameError> {
+    if json.len() > limit {
+        return Err(FrameError::TooLong { limit });
     }
     json.push(0);
     Ok(json)
@@ -175,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_message_that_nobody_would_read_is_not_written() {
-        assert!(seal(vec![b' '; MAX_FRAME]).is_ok());
-        assert_eq!(seal(vec![b' '; MAX_FRAME + 1]), Err(FrameError::TooLong { limit: MAX_FRAME }));
+        assert!(seal(vec![b' '; 8], 8).is_ok());
+        assert_eq!(seal(vec![b' '; 9], 8), Err(FrameError::TooLong { limit: 8 }));
     }
 }

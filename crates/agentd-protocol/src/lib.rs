@@ -3,7 +3,7 @@
 //! Pure: bytes in, values out, and back. No socket, no clock, no knowledge of the engine. The same types serve the
 //! manager, `agentctl` and every test, so what one writes the other reads.
 //!
-//! - [`frame`][]: JSON texts that end in NUL, at most [`MAX_FRAME`] bytes each.
+//! - [`frame`][]: JSON texts that end in NUL, calls of at most [`MAX_FRAME`] bytes, answers of [`MAX_ANSWER`].
 //! - [`message`][]: [`Call`] and [`Reply`] as <https://varlink.org/Method-Call> has them.
 //! - [`request`][]: every method as a typed [`Request`]; [`manager`], [`mod@unit`] and [`unit_files`] hold what
 //!   goes in and comes back.
@@ -25,7 +25,7 @@ pub mod unit_files;
 pub mod words;
 
 pub use error::CallError;
-pub use frame::{FrameError, FrameReader, MAX_FRAME};
+pub use frame::{FrameError, FrameReader, MAX_ANSWER, MAX_FRAME};
 pub use message::{Call, MessageError, Reply};
 pub use notify::{NotifyError, NotifyMessage};
 pub use request::{Method, Request, method};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::CallError;
-use crate::frame::{FrameError, seal};
+use crate::frame::{FrameError, MAX_ANSWER, MAX_FRAME, seal};
 
 /// Why bytes are no message.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +58,7 @@ impl Call {
     /// # Errors
     /// [`FrameError::TooLong`] if the arguments do not fit.
     pub fn to_frame(&self) -> Result<Vec<u8>, MessageError> {
-        Ok(seal(serde_json::to_vec(self)?)?)
+        Ok(seal(serde_json::to_vec(self)?, MAX_FRAME)?)
     }
 
     /// The interface that the method is of: what stands before the last dot.
@@ -112,7 +112,7 @@ impl Reply {
     /// # Errors
     /// [`FrameError::TooLong`] if the results do not fit.
     pub fn to_frame(&self) -> Result<Vec<u8>, MessageError> {
-        Ok(seal(serde_json::to_vec(self)?)?)
+        Ok(seal(serde_json::to_vec(self)?, MAX_ANSWER)?)
     }
 
     /// The typed results, or the typed error.
