@@ -1,26 +1,17 @@
-//! Executing what was verified: one open, one look, one exec.
+//! Whether a path names one file for good: executing what was verified, by path.
 //!
-//! Where the kernel names a program that is executed by descriptor after its file (Linux 6.14), the descriptor is
-//! all that is needed. On older ones it would be named after the descriptor's number, so a file that was verified
-//! by descriptor is executed by path, and only if nobody but root can have put another one there meanwhile:
-//! [`Executable::trusted_path`].
+//! A script is executed by its path, which its interpreter opens once more, and so is a program where the kernel would name
+//! a process that is executed by descriptor after the descriptor's number (before Linux 6.14). That runs what was verified
+//! only if nobody else can have put another file there meanwhile.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read, Seek};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// As many symbolic links as the kernel follows in one path, path_resolution(7).
 const MAX_LINKS: usize = 40;
-
-/// A regular file, open for reading, that may become a process.
-#[derive(Debug)]
-pub struct Executable {
-    file: File,
-    metadata: Metadata,
-}
 
 /// Why a path may name another file by the time that it is executed.
 #[derive(Debug, thiserror::Error)]
@@ -63,64 +54,22 @@ pub enum PathError {
     },
 }
 
-impl Executable {
-    /// Opens a file to be read, hashed and executed, following links. Never waits for the writer of a FIFO, never
-    /// makes a terminal ours. Close-on-exec.
-    ///
-    /// # Errors
-    /// As for open(2). EACCES: it is no regular file.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-        let file = File::options().read(true).custom_flags(flags).open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::from_raw_os_error(libc::EACCES));
-        }
-        Ok(Self { file, metadata })
-    }
-
-    /// The file, to be hashed. Reading moves its one offset; an exec does not mind.
-    #[must_use]
-    pub fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Whether the kernel would start an interpreter for it: it begins with `#!`. Such a file is executed from a
-    /// sealed copy ([`crate::memfd`]), which the interpreter reads by its descriptor.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn is_script(&self) -> io::Result<bool> {
-        let mut file = &self.file;
-        file.rewind()?;
-        let mut head = Vec::with_capacity(2);
-        file.take(2).read_to_end(&mut head)?;
-        file.rewind()?;
-        Ok(head == b"#!")
-    }
-
-    /// A path without links that names this very file, if nobody but root and `owner` can make it name another: all
-    /// on the way to it, links included, belongs to one of the two, and no one else may write to a folder or to
-    /// the file.
-    ///
-    /// # Errors
-    /// Who could replace it, or that somebody has.
-    pub fn trusted_path(&self, path: &Path, owner: u32) -> Result<PathBuf, PathError> {
-        let (real, found) = resolve(path, owner)?;
-        check(&real, &found, owner)?;
-        let same = (found.dev(), found.ino()) == (self.metadata.dev(), self.metadata.ino());
-        if same && found.is_file() { Ok(real) } else { Err(PathError::Replaced { path: path.to_owned() }) }
-    }
-}
-
-impl AsFd for Executable {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
-    }
+/// A path without links that names this open file, if nobody but the owners can make it, or the path that was given, name
+/// another: all on the way to it, links included, belongs to one of them, and no one else may write to a folder or to the
+/// file. To a sticky folder others may write: they can remove or rename nothing there that is the owners', unlink(2).
+///
+/// # Errors
+/// Who could replace it, or that somebody has.
+pub fn settled_path(path: &Path, file: &File, owners: &[u32]) -> Result<PathBuf, PathError> {
+    let (real, found) = resolve(path, owners)?;
+    check(&real, &found, owners)?;
+    let opened = file.metadata().map_err(|source| PathError::Access { path: path.to_owned(), source })?;
+    let same = (found.dev(), found.ino()) == (opened.dev(), opened.ino());
+    if same && found.is_file() { Ok(real) } else { Err(PathError::Replaced { path: path.to_owned() }) }
 }
 
 /// Follows a path as the kernel does, part by part, and checks every folder and link on the way.
-fn resolve(path: &Path, owner: u32) -> Result<(PathBuf, Metadata), PathError> {
+fn resolve(path: &Path, owners: &[u32]) -> Result<(PathBuf, Metadata), PathError> {
     let nowhere = || PathError::Unresolvable { path: path.to_owned() };
     if !path.is_absolute() {
         return Err(nowhere());
@@ -130,7 +79,7 @@ fn resolve(path: &Path, owner: u32) -> Result<(PathBuf, Metadata), PathError> {
     let mut found = look(&real)?;
     let mut links = 0;
     while let Some(part) = ahead.pop() {
-        check(&real, &found, owner)?;
+        check(&real, &found, owners)?;
         if part == ".." {
             real.pop();
             found = look(&real)?;
@@ -143,7 +92,7 @@ fn resolve(path: &Path, owner: u32) -> Result<(PathBuf, Metadata), PathError> {
             if links > MAX_LINKS {
                 return Err(nowhere());
             }
-            check_owner(&next, &metadata, owner)?;
+            check_owner(&next, &metadata, owners)?;
             let target = fs::read_link(&next).map_err(|source| PathError::Access { path: next, source })?;
             if target.is_absolute() {
                 real = PathBuf::from("/");
@@ -171,16 +120,21 @@ fn look(path: &Path) -> Result<Metadata, PathError> {
     fs::symlink_metadata(path).map_err(|source| PathError::Access { path: path.to_owned(), source })
 }
 
-/// Group and others may not write. A sticky folder is no exception: anybody may put a new name there.
-fn check(path: &Path, metadata: &Metadata, owner: u32) -> Result<(), PathError> {
-    check_owner(path, metadata, owner)?;
+/// Group and others may not write, but to a sticky folder.
+fn check(path: &Path, metadata: &Metadata, owners: &[u32]) -> Result<(), PathError> {
+    check_owner(path, metadata, owners)?;
     let mode = metadata.mode() & 0o7777;
-    if mode & 0o022 == 0 { Ok(()) } else { Err(PathError::Writable { path: path.to_owned(), mode }) }
+    let is_sticky_folder = metadata.is_dir() && mode & 0o1000 != 0;
+    if mode & 0o022 == 0 || is_sticky_folder {
+        Ok(())
+    } else {
+        Err(PathError::Writable { path: path.to_owned(), mode })
+    }
 }
 
-fn check_owner(path: &Path, metadata: &Metadata, owner: u32) -> Result<(), PathError> {
+fn check_owner(path: &Path, metadata: &Metadata, owners: &[u32]) -> Result<(), PathError> {
     let uid = metadata.uid();
-    if uid == 0 || uid == owner { Ok(()) } else { Err(PathError::Owner { path: path.to_owned(), uid }) }
+    if owners.contains(&uid) { Ok(()) } else { Err(PathError::Owner { path: path.to_owned(), uid }) }
 }
 
 #[cfg(test)]
@@ -190,120 +144,97 @@ mod tests {
     use super::*;
     use crate::testing::TempDir;
 
-    fn own() -> u32 {
-        nix::unistd::geteuid().as_raw()
+    /// Root and us.
+    fn own() -> [u32; 2] {
+        [0, nix::unistd::geteuid().as_raw()]
     }
 
-    /// A folder whose whole way is ours: the temporary folder is not, as all may write there, and the sources may lie
-    /// in it. Root always has one: `/run`.
-    fn private() -> Option<TempDir> {
-        let bases = [Path::new(env!("CARGO_MANIFEST_DIR")), Path::new("/run")];
-        bases.into_iter().filter(|base| is_writable(base)).find_map(|base| {
-            let folder = TempDir::in_folder(base);
-            let (real, found) = resolve(folder.path(), own()).ok()?;
-            check(&real, &found, own()).ok().map(|()| folder)
-        })
-    }
-
-    fn is_writable(folder: &Path) -> bool {
-        nix::unistd::access(folder, nix::unistd::AccessFlags::W_OK).is_ok()
+    fn settled(path: &Path, file: &File) -> Result<PathBuf, PathError> {
+        settled_path(path, file, &own())
     }
 
     fn program(folder: &Path, name: &str) -> PathBuf {
         let path = folder.join(name);
         fs::write(&path, "#!/bin/sh\n").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        mode(&path, 0o755);
         path
     }
 
-    #[test]
-    fn a_program_of_the_system_is_executed_by_its_real_path() {
-        let path = Path::new("/bin/sh");
-        let real = Executable::open(path).unwrap().trusted_path(path, own()).unwrap();
-        assert_eq!(real, fs::canonicalize(path).unwrap());
+    fn mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
     #[test]
-    fn what_others_can_replace_is_named() {
-        let folder = TempDir::new();
-        let path = program(folder.path(), "p");
-        let error = Executable::open(&path).unwrap().trusted_path(&path, own()).unwrap_err();
-        assert!(
-            matches!(&error, PathError::Writable { path, .. } if path == &std::env::temp_dir()),
-            "{error}"
-        );
+    fn a_program_of_the_system_has_its_real_path() {
+        let path = Path::new("/bin/sh");
+        assert_eq!(settled(path, &File::open(path).unwrap()).unwrap(), fs::canonicalize(path).unwrap());
     }
 
     #[test]
     fn each_way_to_replace_it_is_refused() {
-        let Some(folder) = private() else {
-            assert!(std::env::var_os("CI").is_none(), "the sources lie in a folder that others can write to");
-            return;
-        };
+        let folder = TempDir::new();
         let path = program(folder.path(), "p");
-        let opened = Executable::open(&path).unwrap();
+        let opened = File::open(&path).unwrap();
         let link = folder.path().join("link");
-        symlink("./../".to_owned() + folder.path().file_name().unwrap().to_str().unwrap() + "/p", &link)
-            .unwrap();
-        assert_eq!(opened.trusted_path(&path, own()).unwrap(), path);
-        assert_eq!(opened.trusted_path(&link, own()).unwrap(), path);
-        let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        symlink(format!("./../{}/p", folder.path().file_name().unwrap().to_str().unwrap()), &link).unwrap();
+        assert_eq!(settled(&path, &opened).unwrap(), path, "below a sticky folder");
+        assert_eq!(settled(&link, &opened).unwrap(), path);
         for (what, changed, normal) in
-            [(path.as_path(), 0o775, 0o755), (&path, 0o757, 0o755), (folder.path(), 0o1777, 0o755)]
+            [(path.as_path(), 0o775, 0o755), (&path, 0o757, 0o755), (folder.path(), 0o777, 0o755)]
         {
             mode(what, changed);
-            let error = opened.trusted_path(&path, own()).unwrap_err();
+            let error = settled(&path, &opened).unwrap_err();
             assert!(matches!(&error, PathError::Writable { path, .. } if path == what), "{error}");
             mode(what, normal);
         }
         fs::rename(program(folder.path(), "q"), &path).unwrap();
-        let error = opened.trusted_path(&path, own()).unwrap_err();
+        let error = settled(&path, &opened).unwrap_err();
         assert!(matches!(&error, PathError::Replaced { .. }), "{error}");
         fs::remove_file(&path).unwrap();
-        assert!(matches!(opened.trusted_path(&path, own()), Err(PathError::Access { .. })));
+        assert!(matches!(settled(&path, &opened), Err(PathError::Access { .. })));
+    }
+
+    #[test]
+    fn a_link_in_the_middle_that_others_can_turn_is_refused() {
+        let folder = TempDir::new();
+        let path = program(folder.path(), "p");
+        let opened = File::open(&path).unwrap();
+        let shared = folder.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        let (first, second) = (folder.path().join("first"), shared.join("second"));
+        symlink(&path, &second).unwrap();
+        symlink(&second, &first).unwrap();
+        assert_eq!(settled(&first, &opened).unwrap(), path);
+        // Neither a folder of the path that was given nor one of the real path.
+        mode(&shared, 0o777);
+        let error = settled(&first, &opened).unwrap_err();
+        assert!(matches!(&error, PathError::Writable { path, .. } if *path == shared), "{error}");
     }
 
     #[test]
     fn another_owner_is_refused() {
-        let Some(folder) = private().filter(|_| own() == 0) else { return };
+        if own()[1] != 0 {
+            return;
+        }
+        let folder = TempDir::new();
         let path = program(folder.path(), "p");
-        let opened = Executable::open(&path).unwrap();
+        let opened = File::open(&path).unwrap();
         std::os::unix::fs::chown(&path, Some(64_123), None).unwrap();
-        let error = opened.trusted_path(&path, 0).unwrap_err();
+        let error = settled(&path, &opened).unwrap_err();
         assert!(matches!(error, PathError::Owner { uid: 64_123, .. }), "{error}");
-        assert_eq!(opened.trusted_path(&path, 64_123).unwrap(), path, "but for its own manager");
+        let of_its_own = settled_path(&path, &opened, &[0, 64_123]).unwrap();
+        assert_eq!(of_its_own, path, "but for its own manager");
     }
 
     #[test]
     fn loops_and_relative_paths_lead_nowhere() {
-        let Some(folder) = private() else { return };
-        let opened = Executable::open(Path::new("/bin/sh")).unwrap();
+        let folder = TempDir::new();
+        let opened = File::open("/bin/sh").unwrap();
         let path = folder.path().join("loop");
         symlink(&path, &path).unwrap();
         for path in [path.as_path(), Path::new("bin/sh")] {
-            let error = opened.trusted_path(path, own()).unwrap_err();
+            let error = settled(path, &opened).unwrap_err();
             assert!(matches!(error, PathError::Unresolvable { .. }), "{error}");
         }
-    }
-
-    #[test]
-    fn only_regular_files_are_opened_and_nothing_is_waited_for() {
-        let folder = TempDir::new();
-        let fifo = folder.path().join("fifo");
-        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        for path in [fifo.as_path(), Path::new("/dev/zero"), folder.path()] {
-            let error = Executable::open(path).unwrap_err();
-            assert_eq!(error.raw_os_error(), Some(libc::EACCES), "{}", path.display());
-        }
-    }
-
-    #[test]
-    fn scripts_are_told_from_binaries() {
-        let folder = TempDir::new();
-        assert!(Executable::open(&program(folder.path(), "p")).unwrap().is_script().unwrap());
-        assert!(!Executable::open(Path::new("/bin/sh")).unwrap().is_script().unwrap());
-        let empty = folder.path().join("empty");
-        fs::write(&empty, "").unwrap();
-        assert!(!Executable::open(&empty).unwrap().is_script().unwrap());
     }
 }

@@ -16,6 +16,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use agentd_linux::executable::{PathError, settled_path};
 use agentd_trust::{Decision, KeyRing, Policy, Sha256Digest, TrustError, Verdict, decide, judge, name};
 use agentd_unit::{Unit, UnitName};
 
@@ -126,26 +127,24 @@ impl Trust {
         if self.by_descriptor && !script && owned {
             return Ok(Executable::Descriptor(file.into()));
         }
-        if self.is_settled(program, &file).map_err(Refusal::io("looked at", program))? {
+        if self.is_settled(program, &file)? {
             return Ok(Executable::Path(program.to_owned()));
         }
         self.copy(file, program, run, digest).map(Executable::Path)
     }
 
-    /// Whether only the owners can change the file and every folder above it, and the path still names this file.
-    fn is_settled(&self, program: &Path, file: &File) -> io::Result<bool> {
-        let real = fs::canonicalize(program)?;
-        let (named, opened) = (fs::symlink_metadata(&real)?, file.metadata()?);
-        if (named.dev(), named.ino()) != (opened.dev(), opened.ino()) || !self.is_owned(&named) {
-            return Ok(false);
+    /// Whether only the owners can make the path name another file than this one, or change the file.
+    fn is_settled(&self, program: &Path, file: &File) -> Result<bool, Refusal> {
+        match settled_path(program, file, &self.owners) {
+            Ok(_) => Ok(true),
+            Err(PathError::Access { path, source }) => Err(Refusal::io("looked at", &path)(source)),
+            Err(
+                PathError::Owner { .. }
+                | PathError::Writable { .. }
+                | PathError::Replaced { .. }
+                | PathError::Unresolvable { .. },
+            ) => Ok(false),
         }
-        // The links on the way must be settled too, so both the path as given and the real one are walked.
-        for folder in real.ancestors().skip(1).chain(program.ancestors().skip(1)) {
-            if !folder.as_os_str().is_empty() && !self.is_owned(&fs::symlink_metadata(folder)?) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Whether only the owners can write to it: to a folder so that what lies in it and is theirs becomes another's.
