@@ -112,3 +112,35 @@ fn an_init_is_executed_again_under_its_agents() {
     assert_eq!(manager.wait().code(), Some(9));
     assert_eq!(fs::read_to_string(mark).unwrap(), "stopped\n", "a stop is as gentle as ever");
 }
+
+#[test]
+fn b045_a_stop_that_comes_while_the_init_begins_is_heard() {
+    let _alone = alone();
+    for round in 0..12 {
+        let setup = Setup::new(&format!("container-early-{round}")).wrapper(WRAPPER);
+        for number in 0..20 {
+            let text = "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n[Install]\nWantedBy = [\"multi-user.target\"]\n";
+            setup.unit(&format!("u{number}.service"), text);
+        }
+        let mut manager = setup.spawn();
+        let patience = std::time::Instant::now() + common::PATIENCE;
+        while !hears_term(&manager) {
+            assert!(std::time::Instant::now() < patience, "there is no init\n{}", manager.everything());
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        // Somewhere between its first instruction and its last unit.
+        std::thread::sleep(std::time::Duration::from_millis(round * 5));
+        assert!(Command::new("kill").args(["-s", "TERM", &init_of(&manager)]).status().unwrap().success());
+        assert_eq!(manager.wait().code(), Some(0), "round {round}\n{}", manager.log.join("\n"));
+    }
+}
+
+/// Whether the process below the wrapper is an agentd that has come as far as to hold SIGTERM back.
+fn hears_term(manager: &Manager) -> bool {
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", manager.pid()));
+    let init = children.unwrap_or_default().split_whitespace().next().map(str::to_owned);
+    let status =
+        init.and_then(|pid| fs::read_to_string(format!("/proc/{pid}/status")).ok()).unwrap_or_default();
+    let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap_or("0").trim();
+    status.starts_with("Name:\tagentd\n") && u64::from_str_radix(blocked, 16).unwrap_or(0) & (1 << 14) != 0
+}
