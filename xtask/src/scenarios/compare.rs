@@ -101,6 +101,20 @@ fn outcomes(container: &mut Container, ctl: &str) -> Result<BTreeMap<String, Vec
     Ok(all)
 }
 
+/// The lines of a known difference, to be read beside what the document says of it: those that only one has, or all
+/// where their order differs.
+fn show(graph: &str, reason: &str, theirs: &[String], ours: &[String]) {
+    println!("{graph} differs by {reason}:");
+    let only = |some: &[String], others: &[String]| -> Vec<String> {
+        some.iter().filter(|line| !others.contains(line)).cloned().collect()
+    };
+    let (mut theirs_only, mut ours_only) = (only(theirs, ours), only(ours, theirs));
+    if theirs_only.is_empty() && ours_only.is_empty() {
+        (theirs_only, ours_only) = (theirs.to_vec(), ours.to_vec());
+    }
+    println!("  systemd: {}\n  agentd: {}", theirs_only.join("; "), ours_only.join("; "));
+}
+
 /// Every difference has its reason, and every reason its difference.
 fn judge(
     graphs: &[Graph],
@@ -128,7 +142,8 @@ fn judge(
             Some(reason) if !differences.contains(&format!("`{reason}`")) => {
                 wrong.push(format!("docs/differences.md does not explain {reason}"));
             }
-            _ => {}
+            Some(reason) => show(&graph.name, reason, &theirs, &ours),
+            None => {}
         }
     }
     println!(

@@ -37,7 +37,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Graph>> {
             graph.parallel = true;
         } else {
             let (unit, rest) = line.split_once(':').ok_or_else(|| wrong(line))?;
-            graph.units.push((own(number, unit), unit_file(number, rest)));
+            graph.units.push((own(number, unit), unit_file(number, unit, rest)));
         }
     }
     Ok(graphs)
@@ -52,12 +52,15 @@ fn own(number: usize, unit: &str) -> String {
     format!("g{number:02}-{unit}")
 }
 
+/// What the name of a unit in a setting ends with.
+const KINDS: [&str; 5] = [".service", ".target", ".socket", ".path", ".timer"];
+
 /// `KEY=VALUE … | PROGRAM ; KEY=VALUE …` as a file.
-fn unit_file(number: usize, text: &str) -> String {
+fn unit_file(number: usize, name: &str, text: &str) -> String {
     let (unit, body) = text.split_once('|').map_or((text, None), |(unit, body)| (unit, Some(body)));
     let mut file = "[Unit]\n".to_owned();
     for setting in unit.split_ascii_whitespace() {
-        let names = [".service", ".target"].iter().any(|ending| setting.ends_with(ending));
+        let names = KINDS.iter().any(|ending| setting.ends_with(ending));
         let pair = setting.split_once('=').filter(|_| names);
         let setting = pair.map_or(setting.to_owned(), |(key, name)| format!("{key}={}", own(number, name)));
         file.push_str(&setting);
@@ -65,11 +68,23 @@ fn unit_file(number: usize, text: &str) -> String {
     }
     let Some(body) = body else { return file };
     let (program, keys) = body.split_once(';').unwrap_or((body, ""));
+    let section = match name.rsplit_once('.').map(|(_, kind)| kind) {
+        Some("socket") => Some("[Socket]\n"),
+        Some("path") => Some("[Path]\n"),
+        Some("timer") => Some("[Timer]\n"),
+        _ => None,
+    };
+    if let Some(section) = section {
+        file.push_str(section);
+        keys.split_ascii_whitespace().for_each(|key| file.extend([key, "\n"]));
+        return file;
+    }
     let program = program.trim();
     file.push_str("[Service]\n");
     file.push_str(match program.split(' ').next() {
         Some("once") => "Type=oneshot\n",
-        Some("run" | "deaf") => "Type=notify\nNotifyAccess=all\n",
+        Some("run" | "deaf" | "serve") => "Type=notify\nNotifyAccess=all\n",
+        Some("fork" | "barren") => "Type=forking\nPIDFile=/run/compare/%n.pid\n",
         _ => "",
     });
     let mark = format!("/{FILES}/compare/mark %n");
@@ -109,8 +124,10 @@ impl Graph {
             }
             normal.append(&mut events);
             let target = line.starts_with("state ") && line.contains(".target ");
-            let kept =
-                |word: &&str| !target || !(word.starts_with("Result=") || word.starts_with("NRestarts="));
+            let service = line.contains(".service ");
+            let kept = |word: &&str| {
+                (!target || !word.starts_with("Result=")) && (service || !word.starts_with("NRestarts="))
+            };
             normal.push(line.split(' ').filter(kept).collect::<Vec<_>>().join(" "));
         }
         normal
@@ -132,6 +149,8 @@ mod tests {
             "[Unit]\nRequires=g01-b.service\nAfter=g01-b.service\n[Service]\nType=notify\nNotifyAccess=all\n\
              ExecStart=/usr/lib/agentd-test/compare/mark %n run\n"
         );
+        let path = graphs.iter().find(|graph| graph.name == "path").unwrap();
+        assert!(path.units[0].1.contains("[Path]\nPathExists=/run/compare/%n.flag\n"), "{}", path.units[0].1);
         assert!(script(&graphs).starts_with(
             "== requires-after\nunit g01-a.service\nunit g01-b.service\ndo start g01-a.service\n"
         ));
