@@ -108,6 +108,9 @@ impl World {
             } else {
                 self.watch.live.remove(unit);
             }
+            if matches!(sub, "dead" | "failed") {
+                self.since.remove(unit); // What begins anew in the same step is on another way.
+            }
         }
         if text.ends_with("and is given up.") {
             self.watch.given_up.push((unit.clone(), Patience::Job));
