@@ -38,6 +38,9 @@ pub(crate) struct Global {
     /// Print errors only
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
+    /// Print lists without headers and sums
+    #[arg(long, global = true)]
+    pub(crate) no_legend: bool,
 }
 
 /// How results are printed.
@@ -260,6 +263,9 @@ pub(crate) struct List {
     /// Only units in these load, active or sub states
     #[arg(long = "state", value_name = "STATE", value_delimiter = ',')]
     pub(crate) states: Vec<String>,
+    /// Only units that have failed: the same as --state=failed
+    #[arg(long)]
+    pub(crate) failed: bool,
 }
 
 /// `cancel`.
@@ -282,6 +288,9 @@ pub(crate) struct Show {
     /// Print values without their names
     #[arg(long)]
     pub(crate) value: bool,
+    /// Only the values of these properties: the same as --value --property=NAME
+    #[arg(short = 'P', value_name = "NAME", value_delimiter = ',')]
+    pub(crate) values: Vec<String>,
 }
 
 /// `schema`.

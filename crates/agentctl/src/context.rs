@@ -26,6 +26,8 @@ pub(crate) struct Context {
     pub(crate) wait: bool,
     /// Errors only.
     pub(crate) quiet: bool,
+    /// Lists have headers and sums.
+    pub(crate) legend: bool,
     /// Colours or none.
     pub(crate) style: Style,
     /// Now and here.
@@ -42,6 +44,7 @@ impl Context {
             format: global.output,
             wait: !global.no_block,
             quiet: global.quiet,
+            legend: !global.no_legend,
             style: Style::of_stdout(),
             clock: Clock::of_system(),
         })

@@ -48,20 +48,33 @@ impl<const N: usize> Table<N> {
         self.rows.push(cells);
     }
 
+    /// How many rows it has.
+    pub(crate) const fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Writes it all; without rows nothing, as nobody needs headers of what is not there. No line ends in spaces.
     pub(crate) fn write(&self, style: Style, out: &mut impl Write) -> io::Result<()> {
+        self.write_rows(style, true, out)
+    }
+
+    /// The same, with headers or without.
+    pub(crate) fn write_rows(&self, style: Style, headers: bool, out: &mut impl Write) -> io::Result<()> {
         if self.rows.is_empty() {
             return Ok(());
         }
         let width = |column: usize| {
             let cells = self.rows.iter().map(|row| row[column].text.chars().count());
-            cells.chain([self.headers[column].chars().count()]).max().unwrap_or(0)
+            // A column without a name keeps its place.
+            let named = Some(self.headers[column]).filter(|header| headers || header.trim().is_empty());
+            cells.chain(named.map(|header| header.chars().count())).max().unwrap_or(0)
         };
         let widths: [usize; N] = std::array::from_fn(width);
-        let headers = self.headers.map(Cell::from);
-        line(&headers, &widths, out, |cell, width| {
-            style.header(format!("{:width$}", cell.text)).to_string()
-        })?;
+        if headers {
+            line(&self.headers.map(Cell::from), &widths, out, |cell, width| {
+                style.header(format!("{:width$}", cell.text)).to_string()
+            })?;
+        }
         for row in &self.rows {
             line(row, &widths, out, |cell, width| {
                 let padded = format!("{:width$}", cell.text);

@@ -14,9 +14,11 @@ use crate::print::{Style, json, one_line};
 
 /// `agentctl list [PATTERN…]`.
 pub(crate) fn units(context: &Context, list: &List, out: &mut impl Write) -> Outcome {
+    let mut states = list.states.clone();
+    states.extend(list.failed.then(|| ActiveState::Failed.as_str().to_owned()));
     let request = ListUnitsRequest {
         types: list.types.clone(),
-        states: list.states.clone(),
+        states,
         patterns: list.patterns.clone(),
         all: list.all,
     };
@@ -43,18 +45,25 @@ fn write_units(
     for unit in units {
         table.row(unit_row(unit));
     }
-    table.write(context.style, out)?;
-    if context.quiet {
-        return Ok(());
-    }
     let hint = if all { "" } else { " Pass --all to see loaded but inactive units, too." };
-    let plural = if units.len() == 1 { "unit" } else { "units" };
-    writeln!(out, "{}{} {plural} listed.{hint}", gap(units), units.len())
+    write(context, &table, ["unit", "units"], hint, out)
 }
 
-/// The empty line between a table and its sum.
-pub(super) const fn gap<T>(rows: &[T]) -> &'static str {
-    if rows.is_empty() { "" } else { "\n" }
+/// A list as every verb prints it: the table, an empty line, and how many there are of what, with a hint behind it.
+pub(super) fn write<const N: usize>(
+    context: &Context,
+    table: &Table<N>,
+    [one, many]: [&str; 2],
+    hint: &str,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
+    table.write_rows(context.style, context.legend, out)?;
+    if context.quiet || !context.legend {
+        return Ok(());
+    }
+    let gap = if table.len() == 0 { "" } else { "\n" };
+    let what = if table.len() == 1 { one } else { many };
+    writeln!(out, "{gap}{} {what} listed.{hint}", table.len())
 }
 
 fn unit_row(unit: &UnitSummary) -> [Cell; 7] {
@@ -83,16 +92,7 @@ pub(crate) fn timers(context: &Context, out: &mut impl Write) -> Outcome {
     for timer in &timers {
         table.row(timer_row(context, timer));
     }
-    table.write(context.style, out)?;
-    if !context.quiet {
-        writeln!(
-            out,
-            "{}{} {} listed.",
-            gap(&timers),
-            timers.len(),
-            if timers.len() == 1 { "timer" } else { "timers" }
-        )?;
-    }
+    write(context, &table, ["timer", "timers"], "", out)?;
     Ok(Exit::Done)
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn jobs(context: &Context, out: &mut impl Write) -> Outcome {
     if context.is_json() {
         json(&jobs, out)?;
     } else if jobs.is_empty() {
-        if !context.quiet {
+        if !context.quiet && context.legend {
             writeln!(out, "No jobs running.")?;
         }
     } else {
@@ -127,10 +127,7 @@ pub(crate) fn jobs(context: &Context, out: &mut impl Write) -> Outcome {
         for job in &jobs {
             table.row(job_row(job));
         }
-        table.write(context.style, out)?;
-        if !context.quiet {
-            writeln!(out, "\n{} {} listed.", jobs.len(), if jobs.len() == 1 { "job" } else { "jobs" })?;
-        }
+        write(context, &table, ["job", "jobs"], "", out)?;
     }
     Ok(Exit::Done)
 }

@@ -19,6 +19,7 @@ fn context() -> Context {
         format: Format::Text,
         wait: true,
         quiet: false,
+        legend: true,
         style: Style::PLAIN,
         clock: Clock::fixed(NOW),
     }
@@ -58,6 +59,18 @@ fn units_are_listed_as_systemctl_lists_them() {
 4 units listed. Pass --all to see loaded but inactive units, too.
 ";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
+
+#[test]
+fn a_list_without_its_legend_has_nothing_but_rows() {
+    let context = Context { legend: false, ..context() };
+    let mut out = Vec::new();
+    let units = [unit("a.service", LoadState::Loaded, ActiveState::Active, "running")];
+    write_units(&context, &units, false, &mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), "  a.service loaded active running  About a.service\n");
+    let mut none = Vec::new();
+    write_units(&context, &[], false, &mut none).unwrap();
+    assert_eq!(none, b"");
 }
 
 #[test]

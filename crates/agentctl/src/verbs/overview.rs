@@ -210,6 +210,7 @@ mod tests {
             format: Format::Text,
             wait: true,
             quiet: false,
+            legend: true,
             style: Style::PLAIN,
             clock: Clock::fixed(NOW),
         };

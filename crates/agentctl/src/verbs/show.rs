@@ -16,6 +16,7 @@ use crate::print::{json, one_line};
 
 /// `agentctl show [UNIT…]`: a unit that is not there shows `LoadState=not-found`, which is no failure.
 pub(crate) fn show(context: &Context, show: &Show, out: &mut impl Write) -> Outcome {
+    let names = [&show.properties[..], &show.values].concat();
     let mut client = context.connect()?;
     let mut objects = Vec::new();
     if show.units.is_empty() {
@@ -25,10 +26,10 @@ pub(crate) fn show(context: &Context, show: &Show, out: &mut impl Write) -> Outc
         objects.push(object(&properties(&mut client, unit)?)?);
     }
     if let Some(first) = objects.first() {
-        check_names(first, &show.properties)?;
+        check_names(first, &names)?;
     }
     for object in &mut objects {
-        object.retain(|name, _| wanted(name, &show.properties));
+        object.retain(|name, _| wanted(name, &names));
     }
     if context.is_json() {
         match objects.as_slice() {
@@ -41,7 +42,7 @@ pub(crate) fn show(context: &Context, show: &Show, out: &mut impl Write) -> Outc
         if at > 0 {
             writeln!(out)?;
         }
-        write_object(&context.clock, object, show.value, out)?;
+        write_object(&context.clock, object, show.value || !show.values.is_empty(), out)?;
     }
     Ok(Exit::Done)
 }

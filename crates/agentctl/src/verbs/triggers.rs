@@ -5,7 +5,7 @@ use std::io::Write;
 use agentd_protocol::manager::{Empty, PathInfo, SocketInfo};
 use agentd_protocol::method;
 
-use super::list::gap;
+use super::list;
 use crate::client::ANSWER;
 use crate::context::Context;
 use crate::exit::{Exit, Outcome};
@@ -21,11 +21,7 @@ pub(crate) fn sockets(context: &Context, out: &mut impl Write) -> Outcome {
     }
     let mut table = Table::new(["LISTEN", "UNIT", "ACTIVATES"]);
     sockets.iter().for_each(|socket| table.row(socket_row(socket)));
-    table.write(context.style, out)?;
-    if !context.quiet {
-        let what = if sockets.len() == 1 { "socket" } else { "sockets" };
-        writeln!(out, "{}{} {what} listed.", gap(&sockets), sockets.len())?;
-    }
+    list::write(context, &table, ["socket", "sockets"], "", out)?;
     Ok(Exit::Done)
 }
 
@@ -42,16 +38,7 @@ pub(crate) fn paths(context: &Context, out: &mut impl Write) -> Outcome {
     }
     let mut table = Table::new(["PATH", "CONDITION", "UNIT", "ACTIVATES"]);
     paths.iter().for_each(|path| table.row(path_row(path)));
-    table.write(context.style, out)?;
-    if !context.quiet {
-        writeln!(
-            out,
-            "{}{} {} listed.",
-            gap(&paths),
-            paths.len(),
-            if paths.len() == 1 { "path" } else { "paths" }
-        )?;
-    }
+    list::write(context, &table, ["path", "paths"], "", out)?;
     Ok(Exit::Done)
 }
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::act::problem_line;
 use super::jobs::{self, Report};
+use super::list as list_verb;
 use crate::args::files::{ListUnitFiles, Mark, SetProperty, Unmask};
 use crate::client::{ANSWER, ClientError, RELOAD};
 use crate::context::Context;
@@ -247,12 +248,7 @@ pub(crate) fn list(context: &Context, list: &ListUnitFiles, out: &mut impl Write
     for file in &files {
         table.row(row(file));
     }
-    table.write(context.style, out)?;
-    if !context.quiet {
-        let (gap, plural) =
-            (if files.is_empty() { "" } else { "\n" }, if files.len() == 1 { "" } else { "s" });
-        writeln!(out, "{gap}{} unit file{plural} listed.", files.len())?;
-    }
+    list_verb::write(context, &table, ["unit file", "unit files"], "", out)?;
     Ok(Exit::Done)
 }
 

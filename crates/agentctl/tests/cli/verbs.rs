@@ -177,6 +177,7 @@ fn states_are_told_by_word_and_by_exit_code() {
         ("is-failed up", 1, "active\n"),
         ("show absent -p LoadState,ActiveState", 0, "ActiveState=inactive\nLoadState=not-found\n"),
         ("show up -p ActiveState --value", 0, "active\n"),
+        ("show up -P ActiveState,LoadState", 0, "active\nloaded\n"),
         ("show up -p Id -o json", 0, "{\n  \"Id\": \"up.service\"\n}\n"),
     ] {
         let (exit, stdout, err) = agentctl(&folder, line);
@@ -207,6 +208,26 @@ fn a_list_is_one_array_however_many_pages_it_came_in() {
     assert_eq!(exit, 0, "{err}");
     let units: Vec<UnitSummary> = serde_json::from_str(&out).unwrap();
     assert_eq!(units.iter().map(|unit| unit.id.as_str()).collect::<Vec<_>>(), ["a.service", "b.timer"]);
+}
+
+#[test]
+fn failed_units_may_be_asked_for_in_one_word() {
+    let folder = Folder::new();
+    serve(&folder, |request, answer| match request {
+        Request::ListUnits(list) => {
+            let units = list.states.iter().map(|id| UnitSummary { id: id.clone(), ..UnitSummary::default() });
+            answer.done(&ListUnitsReply { units: units.collect() });
+        }
+        other => panic!("{other:?}"),
+    });
+    for (line, states) in
+        [("list --failed", &["failed"][..]), ("list --state running --failed", &["running", "failed"])]
+    {
+        let (_, out, err) = agentctl(&folder, &format!("{line} --no-legend"));
+        let listed: Vec<&str> =
+            out.lines().filter_map(|line| line.split_whitespace().find(|word| word.is_ascii())).collect();
+        assert_eq!(listed, states, "{line}: {out}{err}");
+    }
 }
 
 fn entry(message: &str) -> GetLogsReply {

@@ -20,6 +20,7 @@ fn page(status: &UnitStatus) -> String {
         format: Format::Text,
         wait: true,
         quiet: false,
+        legend: true,
         style: Style::PLAIN,
         clock: Clock::fixed(NOW),
     };
