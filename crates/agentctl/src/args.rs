@@ -3,6 +3,7 @@
 pub(crate) mod analyze;
 pub(crate) mod definitions;
 pub(crate) mod files;
+pub(crate) mod quick;
 
 use std::path::PathBuf;
 

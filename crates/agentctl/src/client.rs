@@ -101,7 +101,7 @@ impl Client {
         parameters: &M::Parameters,
         limit: Option<Duration>,
     ) -> Result<M::Reply, ClientError> {
-        self.send(&M::call(parameters)?)?;
+        self.send(&[M::call(parameters)?])?;
         Ok(self.receive(limit)?.0)
     }
 
@@ -112,11 +112,23 @@ impl Client {
         &mut self,
         parameters: &M::Parameters,
         limit: Option<Duration>,
-        mut each: impl FnMut(M::Reply) -> Result<(), E>,
+        each: impl FnMut(M::Reply) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut call = M::call(parameters).map_err(ClientError::from)?;
-        call.more = true;
-        self.send(&call)?;
+        self.send(&[Self::for_many::<M>(parameters)?])?;
+        self.receive_all(limit, each)
+    }
+
+    /// A call that several answers are welcome to.
+    pub(crate) fn for_many<M: Method>(parameters: &M::Parameters) -> Result<Call, ClientError> {
+        Ok(Call { more: true, ..M::call(parameters)? })
+    }
+
+    /// The answers to the oldest call that was sent and has none yet, as [`Client::stream`] hands them on.
+    pub(crate) fn receive_all<T: DeserializeOwned, E: From<ClientError>>(
+        &mut self,
+        limit: Option<Duration>,
+        mut each: impl FnMut(T) -> Result<(), E>,
+    ) -> Result<(), E> {
         loop {
             let (reply, continues) = self.receive(limit)?;
             each(reply)?;
@@ -126,11 +138,15 @@ impl Client {
         }
     }
 
-    /// Sends a call, whose answer is to be fetched by [`Client::receive`].
-    pub(crate) fn send(&mut self, call: &Call) -> Result<(), ClientError> {
-        let frame = call.to_frame()?;
+    /// Sends calls, whose answers are to be fetched in their order by [`Client::receive`] or [`Client::receive_all`]. What
+    /// is sent together costs one way there and back for all.
+    pub(crate) fn send(&mut self, calls: &[Call]) -> Result<(), ClientError> {
+        let mut frames = Vec::new();
+        for call in calls {
+            frames.append(&mut call.to_frame()?);
+        }
         self.stream.set_write_timeout(Some(ANSWER)).map_err(ClientError::Broken)?;
-        self.stream.write_all(&frame).map_err(|error| broken(error, ANSWER))
+        self.stream.write_all(&frames).map_err(|error| broken(error, ANSWER))
     }
 
     /// The next answer, and whether another one follows it.

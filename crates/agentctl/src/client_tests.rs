@@ -2,7 +2,7 @@
 
 use std::thread::{self, JoinHandle};
 
-use agentd_protocol::manager::{Empty, ListUnitsRequest};
+use agentd_protocol::manager::{Empty, ListUnitsReply, ListUnitsRequest, ManagerStatus};
 use agentd_protocol::{MAX_ANSWER, method};
 
 use super::*;
@@ -52,6 +52,33 @@ fn a_stream_of_answers_ends_with_the_one_that_does_not_continue() {
     assert_eq!(seen, ["a", "b", "c"]);
     let call = Call::parse(&server.join().unwrap()).unwrap();
     assert!(call.more);
+}
+
+#[test]
+fn answers_to_calls_that_were_sent_together_are_fetched_in_their_order() {
+    let page = |id: &str, more: bool| {
+        format!("{{\"parameters\":{{\"units\":[{{\"Id\":\"{id}\"}}]}},\"continues\":{more}}}\0")
+    };
+    let refusal =
+        "{\"error\":\"io.agentd.Manager.NoSuchUnit\",\"parameters\":{\"unit\":\"x\",\"message\":\"no\"}}\0";
+    let version = "{\"parameters\":{\"Version\":\"1.2\"}}\0".to_owned();
+    let answers = [page("a", true), page("b", false), refusal.to_owned(), version].concat();
+    let (mut client, server) = server(answers.into());
+    let list = Client::for_many::<method::ListUnits>(&ListUnitsRequest::default()).unwrap();
+    let status = || method::GetStatus::call(&Empty {}).unwrap();
+    client.send(&[list, status(), status()]).unwrap();
+    let mut seen = Vec::new();
+    let all = client.receive_all(Some(ANSWER), |page: ListUnitsReply| -> Result<(), ClientError> {
+        seen.extend(page.units.into_iter().map(|unit| unit.id));
+        Ok(())
+    });
+    all.unwrap();
+    assert_eq!(seen, ["a", "b"]);
+    // An error ends one call and not the others.
+    let refused = client.receive::<ManagerStatus>(Some(ANSWER)).unwrap_err();
+    assert!(matches!(refused, ClientError::Call(CallError::NoSuchUnit { .. })), "{refused:?}");
+    assert_eq!(client.receive::<ManagerStatus>(Some(ANSWER)).unwrap().0.version, "1.2");
+    assert!(Call::parse(&server.join().unwrap()).unwrap().more);
 }
 
 #[test]

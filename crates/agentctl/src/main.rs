@@ -25,7 +25,8 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::report::with_causes;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let words: Vec<_> = std::env::args_os().collect();
+    let cli = args::quick::parse(&words).unwrap_or_else(|| Cli::parse_from(words));
     let mut out = BufWriter::new(io::stdout().lock());
     let outcome = run(&cli, &mut out).and_then(|exit| {
         out.flush()?;

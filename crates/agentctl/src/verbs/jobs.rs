@@ -114,7 +114,7 @@ where
 {
     let request = JobRequest { unit: unit.to_string(), mode, wait: context.wait };
     let mut client = context.connect()?;
-    client.send(&M::call(&request)?)?;
+    client.send(&[M::call(&request)?])?;
     Ok(client)
 }
 

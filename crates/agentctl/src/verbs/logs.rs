@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use agentd_protocol::method;
-use agentd_protocol::unit::LogEntry;
+use agentd_protocol::unit::{GetLogsReply, LogEntry};
 use agentd_protocol::words::{LogSource, LogStream};
 use agentd_unit::UnitName;
 
@@ -62,7 +62,7 @@ fn only_this_log(unit: &UnitName, read: Result<(), Failure>) -> Outcome {
     }
 }
 
-/// The last `lines` of a unit, oldest first; all that are kept if none is given.
+/// The last `lines` of a unit, oldest first. They were asked for before, by [`last_lines`].
 pub(crate) fn tail(
     context: &Context,
     client: &mut Client,
@@ -70,7 +70,7 @@ pub(crate) fn tail(
     lines: u32,
 ) -> Result<Vec<LogEntry>, Failure> {
     let mut entries = Vec::new();
-    read(context, client, unit, Some(lines), false, &mut |entry| {
+    receive(context, client, unit, Some(lines), false, &mut |entry| {
         entries.push(entry);
         Ok(())
     })?;
@@ -131,10 +131,23 @@ fn read(
     follow: bool,
     each: &mut dyn FnMut(LogEntry) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    client.send(&[Client::for_many::<method::GetLogs>(&last_lines(unit, lines, follow))?])?;
+    receive(context, client, unit, lines, follow, each)
+}
+
+/// The same of what was asked for before.
+fn receive(
+    context: &Context,
+    client: &mut Client,
+    unit: &UnitName,
+    lines: Option<u32>,
+    follow: bool,
+    each: &mut dyn FnMut(LogEntry) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let mut kept = Vec::new();
     let mut source = LogSource::Embedded;
     let limit = if follow { None } else { Some(ANSWER) };
-    client.stream::<method::GetLogs, Failure>(&last_lines(unit, lines, follow), limit, |page| {
+    client.receive_all(limit, |page: GetLogsReply| {
         source = page.source;
         let mut entries = page.entries.into_iter().map(|entry| named(unit, entry));
         if source == LogSource::Embedded {

@@ -5,14 +5,14 @@ mod tree;
 
 use std::io::Write;
 
-use agentd_protocol::unit::{GetProcessesReply, LogEntry, UnitRequest};
-use agentd_protocol::{ActiveState, CallError, UnitProperties, method};
+use agentd_protocol::unit::{GetProcessesReply, GetReply, LogEntry, UnitRequest};
+use agentd_protocol::{ActiveState, CallError, Method, UnitProperties, method};
 use agentd_unit::UnitName;
 use serde::Serialize;
 
 use crate::args::Status;
-use crate::client::{ANSWER, Client};
-use crate::context::{Context, properties};
+use crate::client::{ANSWER, Client, ClientError};
+use crate::context::{Context, last_lines};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::print::json;
 use crate::report::{complain, only_this_unit};
@@ -35,10 +35,13 @@ pub(crate) fn status(context: &Context, status: &Status, out: &mut impl Write) -
     let mut worst = Exit::Done;
     let mut pages = Vec::new();
     for unit in &status.units {
-        let properties = properties(&mut client, unit)?;
+        ask(&mut client, unit, status.lines)?;
+        let properties = *client.receive::<GetReply>(Some(ANSWER))?.0.properties;
         if is_unknown(&properties) {
             eprintln!("Unit {unit} could not be found. 'agentctl list --all' shows what there is.");
             worst = worst.max(Exit::NoSuchUnit);
+            // Nobody waits for the other answers.
+            client = context.connect()?;
             continue;
         }
         worst = worst.max(exit_of(&properties));
@@ -66,6 +69,16 @@ const fn exit_of(properties: &UnitProperties) -> Exit {
     }
 }
 
+/// Asks for all that the page shows, at once: the manager answers one call after the other, and agentctl waits once.
+fn ask(client: &mut Client, unit: &UnitName, lines: u32) -> Result<(), ClientError> {
+    let request = UnitRequest { unit: unit.to_string() };
+    let mut calls = vec![method::Get::call(&request)?, method::GetProcesses::call(&request)?];
+    if lines > 0 {
+        calls.push(Client::for_many::<method::GetLogs>(&last_lines(unit, Some(lines), false))?);
+    }
+    client.send(&calls)
+}
+
 /// Processes and lines belong to the page; that they cannot be had is told, and the rest is still shown.
 fn gather(
     context: &Context,
@@ -74,10 +87,9 @@ fn gather(
     properties: UnitProperties,
     lines: u32,
 ) -> Result<UnitStatus, Failure> {
-    let request = UnitRequest { unit: unit.to_string() };
-    let answer = client.call::<method::GetProcesses>(&request, Some(ANSWER));
+    let answer = client.receive::<GetProcessesReply>(Some(ANSWER));
     let processes = match answer.map_err(only_this_unit) {
-        Ok(reply) => reply,
+        Ok((reply, _)) => reply,
         Err(error) => {
             complain(&format!("Processes of {unit} cannot be listed"), &error?);
             GetProcessesReply::default()
@@ -85,8 +97,8 @@ fn gather(
     };
     let log = if lines == 0 { Ok(Vec::new()) } else { logs::tail(context, client, unit, lines) };
     let log = log.or_else(|failure| match failure {
-        Failure::Client(crate::client::ClientError::Call(CallError::Malformed { .. })) => Err(failure),
-        Failure::Client(crate::client::ClientError::Call(_)) | Failure::Other { .. } => {
+        Failure::Client(ClientError::Call(CallError::Malformed { .. })) => Err(failure),
+        Failure::Client(ClientError::Call(_)) | Failure::Other { .. } => {
             complain(&format!("Log of {unit} cannot be shown"), &failure);
             Ok(Vec::new())
         }
