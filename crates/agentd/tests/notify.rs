@@ -20,6 +20,12 @@ while not os.path.exists(folder + '/go'):
     time.sleep(0.01)
 child = os.fork()
 if child == 0:
+    if 'BELOW' in os.environ:
+        root = next(line.split()[1] for line in open('/proc/mounts') if line.split()[2] == 'cgroup2')
+        own = next(line.strip()[3:] for line in open('/proc/self/cgroup') if line.startswith('0::'))
+        os.mkdir(root + own + '/below')
+        with open(root + own + '/below/cgroup.procs', 'w') as procs:
+            procs.write(str(os.getpid()))
     sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     sender.connect(os.environ['NOTIFY_SOCKET'])
     sender.send(said.replace('+', '\n').encode())
@@ -58,8 +64,18 @@ fn spoken(setup: Setup, keys: &str) -> Manager {
 
 #[test]
 fn b069_what_a_helper_says_counts_though_it_is_gone_when_it_is_read() {
-    let setup = Setup::new("brief");
-    let mut manager = spoken(setup, "NotifyAccess = \"all\"\n");
+    counts("brief", "NotifyAccess = \"all\"\n");
+}
+
+#[test]
+fn b069_the_same_from_a_cgroup_that_the_service_has_made_below_its_own() {
+    if common::cases::is_root() {
+        counts("below", "NotifyAccess = \"all\"\nDelegate = true\nEnvironment = { BELOW = \"1\" }\n");
+    }
+}
+
+fn counts(name: &str, keys: &str) {
+    let mut manager = spoken(Setup::new(name), keys);
     if manager.property("brief", "ControlGroup").is_empty() || !kernel_tells_the_cgroup_of_the_dead() {
         eprintln!("this kernel does not tell where a process lived that is reaped: what is lost is told");
         manager.wait_for_log("a notification is lost", "that something is lost is not told");

@@ -107,7 +107,18 @@ impl Leaf {
     /// fstat(2) fails, which it does not.
     #[must_use]
     pub fn id(&self) -> Option<u64> {
-        nix::sys::stat::fstat(&self.folder).ok().map(|status| status.st_ino)
+        fstat(&self.folder).ok().map(|status| status.st_ino)
+    }
+
+    /// Whether a cgroup below it has this number now. What goes while we look, or cannot be looked at, has it not.
+    #[must_use]
+    pub fn has_below(&self, id: u64) -> bool {
+        let mut found = false;
+        let looked = walk(self.folder.as_fd(), &self.path, &mut |folder, _| {
+            found |= fstat(folder).is_ok_and(|status| status.st_ino == id);
+            Ok(())
+        });
+        found && looked.is_ok()
     }
 
     /// Its path as `/proc/PID/cgroup` and systemd's `ControlGroup` say it.

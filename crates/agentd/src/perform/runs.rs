@@ -161,8 +161,13 @@ impl Runs {
     /// The live run whose cgroup has this number, [`Leaf::id`].
     #[must_use]
     pub fn of_cgroup(&self, id: u64) -> Option<InvocationId> {
-        let is_it = |run: &Run| run.cgroup.as_ref().and_then(Leaf::id) == Some(id);
-        self.iter().find_map(|(run, entry)| is_it(entry).then_some(run))
+        let is_it = |leaf: &Leaf| leaf.id() == Some(id);
+        // A run may have made others below its own.
+        self.of_leaf(is_it).or_else(|| self.of_leaf(|leaf| leaf.has_below(id)))
+    }
+
+    fn of_leaf(&self, is_it: impl Fn(&Leaf) -> bool) -> Option<InvocationId> {
+        self.iter().find_map(|(id, run)| run.cgroup.as_ref().is_some_and(&is_it).then_some(id))
     }
 
     /// All live runs.
