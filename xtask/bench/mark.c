@@ -1,6 +1,8 @@
 /* The trivial service: tells when its first instruction ran, then waits for ever.
  *
- * usage: mark FIFO
+ * usage: mark FIFO [...]
+ *
+ * Words after the first are those that the kernel adds where a script names it as its interpreter.
  *
  * What it writes is one mark of 16 bytes: CLOCK_MONOTONIC in nanoseconds, its pid, a tag of 0; see driver.c. */
 #define _GNU_SOURCE
@@ -23,7 +25,7 @@ int main(int argc, char **argv)
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	struct mark mark = { now.tv_sec * 1000000000ull + now.tv_nsec, getpid(), 0 };
-	if (argc != 2)
+	if (argc < 2)
 		return 2;
 	int fifo = open(argv[1], O_WRONLY);
 	if (fifo < 0 && errno == ENOENT && mkfifo(argv[1], 0600) != 0 && errno != EEXIST)

@@ -1,15 +1,18 @@
 //! A service that says lines of 100 bytes, one write each, into the embedded log.
 
 use std::fs;
+use std::process::Stdio;
 use std::time::Duration;
 
 use super::Bench;
 use super::cast::spawn;
 use super::manager::{ALL, Setup};
 use super::marks::Marks;
+use super::others::{S6_LOG, is_there};
 use super::process;
 use super::table::{Bar, Line, Unit};
-use crate::error::{During, Result};
+use crate::error::{During, Error, Result};
+use crate::run::command;
 use crate::scratch::Scratch;
 
 /// Bytes of a line.
@@ -53,22 +56,50 @@ fn settled_cpu(pid: u32) -> Result<Duration> {
 /// A program does not run as it should.
 pub fn measure(bench: &mut Bench) -> Result<Vec<Line>> {
     let lines = if bench.quick { 500_000 } else { 5_000_000 };
-    let [mut floor, mut ours] = [Way::default(), Way::default()];
+    let [mut floor, mut ours, mut s6] = [Way::default(), Way::default(), Way::default()];
+    let s6_is_there = is_there(bench, S6_LOG, "s6");
     for _ in 0..bench.runs(3, 1) {
         thrown_away(bench, lines, &mut floor)?;
         let lost = kept(bench, lines, &mut ours)?;
         if lost {
             bench.note("the embedded log has lost lines; it says so in its file".into());
         }
+        if s6_is_there {
+            kept_by_s6(bench, lines, &mut s6)?;
+        }
     }
     let what = format!("lines of 100 bytes into the embedded log, {lines}");
     const NAME: &str = "read and dropped";
-    Ok(vec![
+    let mut table = vec![
         Line::new(what, Unit::Rate, &ours.rate).beside(NAME, &floor.rate).bar(Bar::AtLeast(80e6)),
         Line::new("  CPU of agentd a line", Unit::Time, &ours.cpu)
             .beside(NAME, &floor.cpu)
             .bar(Bar::AtMost(500.0)),
-    ])
+    ];
+    if s6_is_there {
+        table.push(Line::new("  the same lines by s6-log", Unit::Rate, &s6.rate).beside(NAME, &floor.rate));
+        table.push(Line::new("  CPU of s6-log a line", Unit::Time, &s6.cpu).beside(NAME, &floor.cpu));
+    }
+    Ok(table)
+}
+
+/// s6-log as it is mostly used: a time before each line, files of 16 MB, of which ten are kept.
+fn kept_by_s6(bench: &Bench, lines: u32, way: &mut Way) -> Result<()> {
+    let scratch = Scratch::new("bench")?;
+    let marks = Marks::new(&scratch.path().join("marks"))?;
+    let mut logger = command(S6_LOG, &["t", "s16000000", "n10"]);
+    logger.arg(scratch.path().join("log")).stdin(Stdio::piped());
+    let mut logger = logger.spawn().during(|| "cannot run s6-log".into())?;
+    let pipe = logger.stdin.take().ok_or_else(|| Error::new("s6-log has no standard input"))?;
+    let mut chatter = bench.cast.driver("chatter");
+    chatter.arg(marks.path()).arg(lines.to_string()).stdout(pipe);
+    let mut chatter = chatter.spawn().during(|| "cannot run the driver".into())?;
+    let added = way.add(&marks, logger.id(), lines);
+    // s6-log ends with who speaks.
+    drop(chatter.kill());
+    drop(chatter.wait());
+    drop(logger.wait());
+    added
 }
 
 fn thrown_away(bench: &Bench, lines: u32, way: &mut Way) -> Result<()> {

@@ -12,6 +12,7 @@ pub mod manager;
 pub mod marks;
 pub mod memory;
 pub mod orphans;
+pub mod others;
 pub mod process;
 pub mod restart;
 pub mod sandbox;

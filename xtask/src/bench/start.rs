@@ -7,7 +7,7 @@ use super::cast::spawn;
 use super::manager::{ALL, NONE, Setup};
 use super::marks::Marks;
 use super::table::{Bar, Line, Unit};
-use super::{Bench, process};
+use super::{Bench, others, process};
 use crate::error::{During, Result};
 use crate::scratch::Scratch;
 
@@ -38,15 +38,20 @@ impl Way {
 /// A program does not run as it should.
 pub fn measure(bench: &mut Bench) -> Result<Vec<Line>> {
     let [mut floor, mut first, mut later] = [Way::default(), Way::default(), Way::default()];
+    let scanners = others::scanners(bench);
+    let mut theirs = vec![Vec::new(); scanners.len()];
     for _ in 0..bench.runs(7, 3) {
         bare(bench, &mut floor)?;
         at_first(bench, &mut first)?;
         at_request(bench, &mut later)?;
+        for (scanner, times) in scanners.iter().zip(&mut theirs) {
+            times.push(others::start(bench, *scanner, SERVICES)?.as_nanos() as f64);
+        }
     }
     const NAME: &str = "vfork+exec";
     let line =
         |what: &str, ours: &[f64], other: &[f64]| Line::new(what, Unit::Time, ours).beside(NAME, other);
-    Ok(vec![
+    let mut lines = vec![
         line("1,000 services, from exec of agentd (loads them)", &first.wall, &floor.wall)
             .bar(Bar::Times(1.6)),
         line("1,000 services, from agentctl start", &later.wall, &floor.wall).bar(Bar::Times(1.6)),
@@ -54,7 +59,11 @@ pub fn measure(bench: &mut Bench) -> Result<Vec<Line>> {
         line("  CPU of agentd, starting them", &later.cpu, &floor.cpu),
         line("stop of 1,000, agentctl exit to agentd's end", &first.stop, &floor.stop)
             .bar(Bar::AtMost(200e6)),
-    ])
+    ];
+    for (scanner, times) in scanners.iter().zip(&theirs) {
+        lines.push(line(&format!("  1,000 services, by {}", scanner.name), times, &floor.wall));
+    }
+    Ok(lines)
 }
 
 fn bare(bench: &Bench, way: &mut Way) -> Result<()> {
