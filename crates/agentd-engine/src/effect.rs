@@ -434,7 +434,7 @@ impl fmt::Display for RequestError {
 }
 
 /// How loud a record is, syslog(3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Level {
     /// 3.
     Error,
@@ -445,6 +445,7 @@ pub enum Level {
     /// 6.
     Info,
     /// 7.
+    #[default]
     Debug,
 }
 

@@ -7,7 +7,7 @@ use agentd_unit::{Realtime, UnitName};
 
 use crate::alarms::Alarms;
 use crate::clock::{Boottime, Deadlines, Monotonic, Now};
-use crate::effect::{Effect, JobResult};
+use crate::effect::{Effect, JobResult, Level};
 use crate::event::Event;
 use crate::graph::{Graph, UnitId};
 use crate::ids::{InvocationId, JobId};
@@ -28,6 +28,8 @@ pub struct Config {
     pub stamps: BTreeMap<UnitName, Realtime>,
     /// The bound on a whole shutdown; what is left then is killed. `None`: no bound of its own.
     pub shutdown_timeout: Option<Duration>,
+    /// How much is said: nothing that is quieter than this.
+    pub quietest: Level,
 }
 
 /// Something inside the manager that follows from an event and waits for its turn in the same call.
@@ -46,6 +48,7 @@ pub(crate) enum Work {
 pub struct Manager {
     pub(crate) stamps: BTreeMap<UnitName, Realtime>,
     pub(crate) shutdown_timeout: Option<Duration>,
+    pub(crate) quietest: Level,
     pub(crate) born: Now,
     /// A place is never empty: a unit that is gone keeps its own until another takes it.
     pub(crate) table: Vec<Entry>,
@@ -88,6 +91,7 @@ impl Manager {
         Self {
             stamps: config.stamps,
             shutdown_timeout: config.shutdown_timeout,
+            quietest: config.quietest,
             born: now,
             table: Vec::new(),
             free_places: 0,
@@ -116,7 +120,7 @@ impl Manager {
     /// Takes one event and pushes what follows from it, in order.
     pub fn handle(&mut self, event: Event, now: Now, effects: &mut Vec<Effect>) {
         let mut ids = std::mem::replace(&mut self.id_source, Ids::new([0; 16]));
-        let mut out = Out { now, effects, ids: &mut ids };
+        let mut out = Out { now, effects, ids: &mut ids, quietest: self.quietest };
         match event {
             Event::Tick => self.tick(&mut out),
             Event::ClockChanged => self.clock_changed(&mut out),
@@ -292,8 +296,11 @@ impl Manager {
         let is_other = sub != entry.sub();
         if is_other {
             entry.times.state_change = Some(out.now.realtime);
-            let (name, text) = (entry.unit.name.clone(), format!("Changed {sub} -> {}", entry.sub()));
-            out.log(crate::Level::Debug, &name, None, None, format!("{name}: {text}"));
+            if out.says(Level::Debug) {
+                let name = &entry.unit.name;
+                let text = format!("{name}: Changed {sub} -> {}", entry.sub());
+                out.log(Level::Debug, name, None, None, text);
+            }
         }
         if old != new {
             entry.times.note(old, new, out.now);
@@ -311,10 +318,12 @@ impl Manager {
         let Some(entry) = self.entry_mut(id) else { return };
         entry.times.state_change = Some(out.now.realtime);
         entry.times.note(before.active(), after.active(), out.now);
-        let run = entry.service().and_then(|service| service.facts.last_run);
-        let name = entry.unit.name.clone();
-        let text = format!("{name}: Changed {} -> {}", before.as_str(), after.as_str());
-        out.log(crate::Level::Debug, &name, run, None, text);
+        if out.says(Level::Debug) {
+            let run = entry.service().and_then(|service| service.facts.last_run);
+            let name = &entry.unit.name;
+            let text = format!("{name}: Changed {} -> {}", before.as_str(), after.as_str());
+            out.log(Level::Debug, name, run, None, text);
+        }
     }
 
     /// Writes down when a unit next needs a tick.

@@ -180,7 +180,7 @@ impl Manager {
             self.touch(UnitId(index as u32));
         }
         let mut ids = std::mem::replace(&mut self.id_source, Ids::new([0; 16]));
-        let mut out = Out { now: self.born, effects, ids: &mut ids };
+        let mut out = Out { now: self.born, effects, ids: &mut ids, quietest: self.quietest };
         self.keep_touched(&mut out);
         self.id_source = ids;
     }

@@ -55,11 +55,18 @@ pub(crate) struct Out<'a> {
     pub(crate) effects: &'a mut Vec<Effect>,
     /// Where ids come from.
     pub(crate) ids: &'a mut Ids,
+    /// What is quieter is not said.
+    pub(crate) quietest: Level,
 }
 
 impl Out<'_> {
     pub(crate) fn push(&mut self, effect: Effect) {
         self.effects.push(effect);
+    }
+
+    /// Whether something of this level is said at all: for who says much, and would make a text for nobody.
+    pub(crate) fn says(&self, level: Level) -> bool {
+        level <= self.quietest
     }
 
     /// Says something about a unit, and about its run if there is one.
@@ -71,6 +78,9 @@ impl Out<'_> {
         message_id: Option<&'static str>,
         text: String,
     ) {
+        if !self.says(level) {
+            return;
+        }
         let unit = Some(unit.clone());
         self.effects.push(Effect::Log(Record { level, unit, run, message_id, text }));
     }

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::control::Inbound;
 use crate::control::server::Server;
-use crate::perform::{births, perform, takeover};
+use crate::perform::{births, perform, sweeper, takeover};
 use crate::takeover::handover::Handover;
 use crate::takeover::reexec;
 use crate::watch::{Sources, Woken};
@@ -288,8 +288,10 @@ impl Daemon {
                 self.perform(effect);
             }
             let Some(event) = self.events.pop_front() else {
-                // Who has nothing else to do waits for what is being born.
-                match births::answer(&mut self.world, &mut self.events) {
+                // Who has nothing else to do waits for what is being born, and what is being removed.
+                match births::answer(&mut self.world, &mut self.events)
+                    || sweeper::answer(&mut self.world, &mut self.events)
+                {
                     true => continue,
                     false => return,
                 }
@@ -324,6 +326,7 @@ impl Daemon {
         self.world.read_clocks();
         let mut pushed = std::mem::take(&mut self.world.scratch);
         self.manager.handle(event, self.world.now, &mut pushed);
+        self.world.is_ending = self.manager.is_shutting_down();
         self.effects.extend(pushed.drain(..));
         self.world.scratch = pushed;
     }

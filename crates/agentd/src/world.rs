@@ -5,7 +5,6 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc;
 
 use agentd_engine::{
     AttachmentId, Boottime, Effect, InvocationId, Monotonic, Now, Record, RequestId, Sender, ShutdownKind,
@@ -36,8 +35,10 @@ use crate::perform::births::Begun;
 use crate::perform::paths::Paths;
 use crate::perform::runs::{Run, Runs};
 use crate::perform::sockets::Sockets;
+use crate::perform::stamps::Stamps;
 use crate::perform::start::{self, JOURNAL_UNIT, line_rules};
 use crate::perform::store::{self, Stores};
+use crate::perform::sweeper::Sweeper;
 use crate::perform::trust::Trust;
 use crate::perform::usage;
 use crate::perform::{credentials, folders, temporary};
@@ -53,6 +54,9 @@ const WRITE_OUT: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// systemd's message id of "Started …".
 const STARTED: &str = "39f53479d3a045ac8e11786248231fbf";
+
+/// systemd's message id of "Stopped …".
+const STOPPED: &str = "9d1aaa27d60140bd96365438aad20286";
 
 /// The shell's own state. The main loop owns it.
 pub struct World {
@@ -90,6 +94,8 @@ pub struct World {
     pub busy: bool,
     /// Our part of the cgroup tree, where there is one.
     pub cgroups: Option<CgroupRoot>,
+    /// Removes the cgroups of runs that end together.
+    pub sweeper: Sweeper,
     /// Tells when a cgroup becomes empty or loses a process to the OOM killer.
     pub watches: crate::watch::groups::Watches,
     /// Which PID files are waited for, and main processes that are no children of ours.
@@ -112,6 +118,8 @@ pub struct World {
     pub errands: Vec<Errand>,
     /// Requests whose unit was looked up on disk, to be answered once the engine has it.
     pub looked_up: Vec<Inbound>,
+    /// Everything is being stopped, and nothing will be started again.
+    pub is_ending: bool,
     /// How the manager ends, once everything is stopped.
     pub ending: Option<ShutdownKind>,
     /// What a reboot hands to reboot(2).
@@ -293,18 +301,23 @@ impl World {
     }
 
     /// Says what the engine has to say: to the journal or the console, and into the unit's own log.
-    pub fn log(&self, record: &Record) {
-        journal::emit(record);
-        let started = record.message_id == Some(STARTED);
-        if started && record.unit.as_ref().is_some_and(|unit| unit.as_str() == JOURNAL_UNIT) {
-            self.journal.poke();
-        }
-        if journal::LogLevel::from(record.level).number() > self.config.log_level.number() {
-            return;
-        }
-        if let (Some(log), Some(unit)) = (&self.log, &record.unit) {
+    pub fn log(&self, record: Record) {
+        let level = journal::LogLevel::from(record.level);
+        if level <= self.config.log_level
+            && let (Some(log), Some(unit)) = (&self.log, &record.unit)
+        {
             let unit = self.sockets.log_of(unit);
-            log.record(unit, record.run, journal::LogLevel::from(record.level).number(), &record.text);
+            match self.is_ending && record.message_id == Some(STOPPED) {
+                true => log.last_record(unit, record.run, level.number(), &record.text),
+                false => log.record(unit, record.run, level.number(), &record.text),
+            }
+        }
+        let started = record.message_id == Some(STARTED);
+        let journal_is_there =
+            started && record.unit.as_ref().is_some_and(|unit| unit.as_str() == JOURNAL_UNIT);
+        self.journal.say(record);
+        if journal_is_there {
+            self.journal.poke();
         }
     }
 
@@ -317,7 +330,7 @@ impl World {
 
     /// A run is over: its cgroup, its copies and its pipe go.
     pub fn release(&mut self, id: InvocationId) {
-        let Some(run) = self.runs.end(id) else { return };
+        let Some(mut run) = self.runs.end(id) else { return };
         if let Some(body) = run.unit.as_service() {
             folders::release(self, &run.unit.name, &body.service);
         }
@@ -332,9 +345,10 @@ impl World {
         self.stores.release(&run.unit.name);
         self.watches.forget(id);
         self.trust.forget(&id.to_string());
-        if let Some(leaf) = run.cgroup.filter(|_| !run.removed) {
+        if let Some(leaf) = run.cgroup.take_if(|_| !run.removed) {
             self.watches.remove(&run.unit.name, leaf);
         }
+        self.sweeper.discard(run);
     }
 
     /// Removes folders that stay over an automatic restart, of units that `rests` says do not run again.
@@ -540,46 +554,6 @@ pub fn now(clocks: &Clocks) -> Now {
         monotonic: Monotonic(clocks.monotonic),
         boottime: Boottime(clocks.boottime),
         realtime: Realtime(i64::try_from(clocks.realtime.as_micros()).unwrap_or(i64::MAX)),
-    }
-}
-
-/// The thread that writes when timers fired, so that the main loop waits for no disk.
-#[derive(Debug)]
-pub struct Stamps {
-    way: Option<mpsc::Sender<(UnitName, Realtime)>>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Stamps {
-    /// Starts it. It ends when this is dropped.
-    #[must_use]
-    pub fn start(state: Arc<StateDir>) -> Self {
-        let (way, receiver) = mpsc::channel::<(UnitName, Realtime)>();
-        let write = move || {
-            for (timer, at) in receiver {
-                if let Err(error) = state.save_stamp(&timer, at) {
-                    tracing::error!(unit = %timer, %error, "the last time of the timer cannot be kept");
-                }
-            }
-        };
-        let thread = std::thread::Builder::new().name("stamps".into()).spawn(write);
-        if let Err(error) = &thread {
-            tracing::error!(%error, "the writer of timers' last times cannot be started");
-        }
-        Self { way: Some(way), thread: thread.ok() }
-    }
-
-    /// Has a stamp written; false if the thread has ended.
-    fn save(&self, timer: &UnitName, at: Realtime) -> bool {
-        self.way.as_ref().is_some_and(|way| way.send((timer.clone(), at)).is_ok())
-    }
-
-    /// Waits until all is written. What is said afterwards is lost.
-    pub fn finish(&mut self) {
-        self.way = None;
-        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the writer of timers' last times has ended before its work was done");
-        }
     }
 }
 

@@ -129,8 +129,8 @@ fn an_engine_record_has_exactly_these_fields() {
         (true, ["USER_UNIT", "OBJECT_SYSTEMD_USER_UNIT", "USER_INVOCATION_ID"]),
     ] {
         let journald = Some(dir.socket());
-        let (dispatch, _journal) = build(JournalConfig { user, journald, ..JournalConfig::default() });
-        tracing::dispatcher::with_default(&dispatch, || journal::emit(&record));
+        let (_dispatch, journal) = build(JournalConfig { user, journald, ..JournalConfig::default() });
+        journal.say(record.clone());
         let mut found = receive(&socket);
         let stamp = found.remove("SYSLOG_TIMESTAMP").unwrap();
         assert!(stamp.starts_with("20") && stamp.ends_with('Z') && stamp.len() == 27, "{stamp}");
@@ -145,8 +145,8 @@ fn an_engine_record_has_exactly_these_fields() {
                 (names[1], "web.service"),
                 (names[2], "00000000000000000000000000000abc"),
                 ("MESSAGE_ID", "be02cf6855d2428ba40df7e9d022f03d"),
-                ("CODE_FILE", "crates/agentd/src/journal/mod.rs"),
-                ("TARGET", "agentd::journal"),
+                ("CODE_FILE", "crates/agentd/src/journal/message.rs"),
+                ("TARGET", "agentd::journal::message"),
             ]
             .map(|(name, value)| (name.to_owned(), value.to_owned())),
         );
@@ -158,11 +158,11 @@ fn an_engine_record_has_exactly_these_fields() {
 fn every_level_has_its_priority() {
     let dir = TempDir::new();
     let socket = dir.listen();
-    let (dispatch, _journal) = with_journal_at(&dir.socket());
+    let (dispatch, journal) = with_journal_at(&dir.socket());
     let record = |level| Record { level, unit: None, run: None, message_id: None, text: String::new() };
     tracing::dispatcher::with_default(&dispatch, || {
         for level in [Level::Error, Level::Warning, Level::Notice, Level::Info, Level::Debug] {
-            journal::emit(&record(level));
+            journal.say(record(level));
         }
         tracing::error!("");
         tracing::warn!("");

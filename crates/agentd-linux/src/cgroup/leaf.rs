@@ -278,7 +278,7 @@ impl Leaf {
     /// # Errors
     /// It cannot be removed for another reason.
     pub fn remove_empty(&self) -> Result<Removal, CgroupError> {
-        remove_folder(nix::fcntl::AT_FDCWD, &self.path, &self.path)
+        remove_empty(&self.path)
     }
 
     /// Removes it with the cgroups that the unit has made in it, the deepest first.
@@ -409,6 +409,15 @@ fn remove_below(folder: BorrowedFd<'_>, path: &Path) -> Result<Removal, CgroupEr
         }
     }
     Ok(result)
+}
+
+/// Removes the cgroup at a path if nothing is in it: [`Leaf::remove_empty`] for a thread that does not hold it. Whoever calls
+/// it sees to it that no other is made there meanwhile.
+///
+/// # Errors
+/// As [`Leaf::remove_empty`].
+pub fn remove_empty(path: &Path) -> Result<Removal, CgroupError> {
+    remove_folder(nix::fcntl::AT_FDCWD, path, path)
 }
 
 fn remove_folder(at: BorrowedFd<'_>, name: &Path, shown: &Path) -> Result<Removal, CgroupError> {

@@ -1,9 +1,11 @@
 //! The last steps of a manager: what is left is killed, file systems are written out and unmounted, the machine ends.
 
 use std::process::ExitCode;
+use std::thread;
 use std::time::Duration;
 
 use agentd_engine::ShutdownKind;
+use agentd_linux::cgroup::CgroupRoot;
 use agentd_linux::{machine, mount, reap};
 
 use crate::config::Mode;
@@ -27,12 +29,17 @@ pub fn end(kind: ShutdownKind, mut world: World, journal: &Journal) -> ExitCode 
     if mode.is_pid1() {
         kill_stragglers();
     }
-    if world.log.take().is_some_and(|log| !log.stop(FLUSH)) {
-        tracing::warn!("the log of the agents' output could not be written out in time");
-    }
-    if let Some(cgroups) = world.cgroups.take() {
-        cgroups.leave();
-    }
+    let (log, mut cgroups) = (world.log.take(), world.cgroups.take());
+    let leave = || cgroups.take().map(CgroupRoot::leave);
+    thread::scope(|scope| {
+        // The kernel waits for a while before it moves the manager, which the log can use to write its files.
+        if let Err(error) = thread::Builder::new().spawn_scoped(scope, leave) {
+            tracing::warn!(%error, "the manager's cgroups are left over");
+        }
+        if log.is_some_and(|log| !log.stop(FLUSH)) {
+            tracing::warn!("the log of the agents' output could not be written out in time");
+        }
+    });
     remove_sockets(&world);
     let argument = world.reboot_argument.take().filter(|_| kind == ShutdownKind::Reboot);
     // Stamps on their way are written before the state is closed.

@@ -36,7 +36,9 @@ use crate::options::Options;
 use crate::perform::plan::chain;
 use crate::perform::runs::Runs;
 use crate::perform::sockets::Sockets;
+use crate::perform::stamps::Stamps;
 use crate::perform::store::Stores;
+use crate::perform::sweeper::Sweeper;
 use crate::perform::trust::Trust;
 use crate::perform::{Births, Spawner, executes_descriptors};
 use crate::takeover::Kept;
@@ -250,6 +252,7 @@ fn supervise(
             seed,
             stamps: world::stamps(&world.state),
             shutdown_timeout: Some(SHUTDOWN_TIMEOUT),
+            quietest: quietest(world.config.log_level),
         };
         let manager = Manager::new(engine, world.now);
         let daemon = Daemon::new(manager, world, sources, requests, control);
@@ -260,6 +263,12 @@ fn supervise(
 /// What a whole shutdown may take before what is left is killed: systemd's default for its own (DefaultTimeoutStopSec
 /// twice), as each unit has its own bound below it.
 const SHUTDOWN_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(180);
+
+/// What the engine says. Of the shell's own levels only the quietest is left out: some of what is information also tells the
+/// shell that something has happened.
+fn quietest(level: LogLevel) -> agentd_engine::Level {
+    if level < LogLevel::Debug { agentd_engine::Level::Info } else { agentd_engine::Level::Debug }
+}
 
 /// Randomness for invocation ids, random(4).
 fn seed() -> io::Result<[u8; 16]> {
@@ -314,7 +323,7 @@ fn build_world(
         journal,
         log: Some(LogStore::start(LogConfig::new(&config.folders.log))?.held_back()),
         followers: Vec::new(),
-        stamps: world::Stamps::start(Arc::clone(&state)),
+        stamps: Stamps::start(Arc::clone(&state)),
         state,
         journal_streams: agentd_linux::journal::Connector::default(),
         sockets,
@@ -322,6 +331,7 @@ fn build_world(
         births: Births::new(spawner),
         busy: false,
         cgroups,
+        sweeper: Sweeper::default(),
         watches,
         mains: crate::watch::mains::Mains::new()?,
         owner: Owner { uid, group: accounts.group("agentd").ok() },
@@ -330,6 +340,7 @@ fn build_world(
         loading: Loading::new(&config, uid, &accounts)?,
         errands: Vec::new(),
         looked_up: Vec::new(),
+        is_ending: false,
         ending: None,
         reboot_argument: None,
         first_request: None,

@@ -64,7 +64,7 @@ impl Hub {
         }
         let hub = Self { level, journald_is_up, kernel_shows, taps };
         if let Some(message) = first {
-            hub.push(message);
+            hub.push(|| message, LogLevel::Debug);
         }
         Ok(hub)
     }
@@ -77,11 +77,12 @@ impl Hub {
         self.journald_is_up.load(Ordering::Relaxed)
     }
 
-    fn push(&self, message: Message) {
-        if message.level > self.level {
+    /// Gives a message of this level, which is made if anybody hears it, to all outlets that are to have it.
+    pub(crate) fn push(&self, make: impl FnOnce() -> Message, level: LogLevel) {
+        if level > self.level {
             return;
         }
-        let message = Arc::new(message);
+        let message = Arc::new(make());
         let up = self.journald_is_up();
         let shown = !up && message.level.number() < self.kernel_shows;
         for tap in &self.taps {
@@ -118,6 +119,8 @@ impl Capture {
 
 impl<S: Subscriber> Layer<S> for Capture {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
-        self.hub.push(Message::of(event));
+        let message = Message::of(event);
+        let level = message.level;
+        self.hub.push(|| message, level);
     }
 }

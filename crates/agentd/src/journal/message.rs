@@ -1,8 +1,10 @@
 //! One message of the manager, taken out of its tracing event so that another thread can send it.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-use agentd_unit::Realtime;
+use agentd_engine::{InvocationId, Record};
+use agentd_unit::{Realtime, UnitName};
 use tracing::field::{Field, Visit};
 
 use super::level::LogLevel;
@@ -17,17 +19,33 @@ pub(crate) struct Message {
     pub(crate) realtime: Realtime,
     pub(crate) text: String,
     /// The unit that it is about.
-    pub(crate) unit: Option<String>,
-    /// The invocation of that unit, 32 hex digits.
-    pub(crate) invocation: Option<String>,
+    pub(crate) unit: Option<About>,
+    /// The invocation of that unit.
+    pub(crate) invocation: Option<InvocationId>,
     /// What kind of message it is, 32 hex digits: `journalctl --catalog` and machines go by it.
-    pub(crate) message_id: Option<String>,
+    pub(crate) message_id: Option<Cow<'static, str>>,
     /// The module that says it.
     pub(crate) target: &'static str,
     /// Where in the source.
     pub(crate) code: Option<(&'static str, u32)>,
     /// Every other field, in its order.
     pub(crate) fields: Vec<(&'static str, String)>,
+}
+
+/// The name of a unit: the engine's own, which costs nothing to keep, or what an event says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum About {
+    Unit(UnitName),
+    Said(Box<str>),
+}
+
+impl About {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Unit(name) => name.as_str(),
+            Self::Said(name) => name,
+        }
+    }
 }
 
 impl Message {
@@ -43,6 +61,16 @@ impl Message {
             target: module_path!(),
             code: Some((file!(), line!())),
             fields: Vec::new(),
+        }
+    }
+
+    /// What the engine says.
+    pub(crate) fn of_engine(record: Record) -> Self {
+        Self {
+            unit: record.unit.map(About::Unit),
+            invocation: record.run,
+            message_id: record.message_id.map(Cow::Borrowed),
+            ..Self::own(LogLevel::from(record.level), record.text)
         }
     }
 
@@ -69,7 +97,7 @@ impl Message {
     /// The text as a person reads it: with the unit where it does not name it, and with what else is known.
     pub(crate) fn line(&self) -> String {
         let mut line = match &self.unit {
-            Some(unit) if !self.text.contains(unit.as_str()) => format!("{unit}: {}", self.text),
+            Some(unit) if !self.text.contains(unit.as_str()) => format!("{}: {}", unit.as_str(), self.text),
             _ => self.text.clone(),
         };
         for (name, value) in &self.fields {
@@ -90,9 +118,11 @@ impl Message {
     fn set(&mut self, name: &'static str, value: String) {
         match name {
             "message" => self.text = value,
-            "unit" => self.unit = Some(value),
-            "invocation_id" => self.invocation = Some(value),
-            "message_id" => self.message_id = Some(value),
+            "unit" => self.unit = Some(About::Said(value.into())),
+            "invocation_id" if u128::from_str_radix(&value, 16).is_ok() => {
+                self.invocation = u128::from_str_radix(&value, 16).ok().map(InvocationId);
+            }
+            "message_id" => self.message_id = Some(value.into()),
             _ => self.fields.push((name, value)),
         }
     }

@@ -27,13 +27,13 @@ use std::time::{Duration, Instant};
 
 use agentd_engine::Record;
 use agentd_linux::kmsg::Kmsg;
-use agentd_unit::UnitName;
 use tracing::Dispatch;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 pub use level::{LogLevel, LogLevelError};
 
 use layer::Hub;
+use message::Message;
 
 /// Where journald takes messages, systemd-journald.service(8).
 pub const JOURNALD_SOCKET: &str = "/run/systemd/journal/socket";
@@ -69,6 +69,13 @@ impl Journal {
     /// Has waiting messages offered to journald now: to be called when its unit becomes active.
     pub fn poke(&self) {
         self.hub.taps().for_each(|tap| tap.queue.poke());
+    }
+
+    /// Logs what the engine says, with its unit, run and kind. It goes to the outlets as it is: an event of tracing would
+    /// be made of it, and a message of that, for each of the thousands of a start.
+    pub fn say(&self, record: Record) {
+        let level = LogLevel::from(record.level);
+        self.hub.push(|| Message::of_engine(record), level);
     }
 
     /// Whether journald took the last message that it was offered.
@@ -110,31 +117,4 @@ pub fn build(config: JournalConfig) -> io::Result<(Dispatch, Journal)> {
     let layer = layer::Capture::new(Arc::clone(&hub));
     let subscriber = tracing_subscriber::registry().with(layer).with(level.filter());
     Ok((Dispatch::new(subscriber), Journal { hub }))
-}
-
-/// Logs what the engine says, with its unit, run and kind.
-pub fn emit(record: &Record) {
-    let unit = record.unit.as_ref().map(UnitName::as_str);
-    let run = record.run.map(|run| run.to_string());
-    let level = LogLevel::from(record.level);
-    // The level of an event is part of its call site, so each needs its own.
-    macro_rules! event {
-        ($level:ident) => {
-            tracing::event!(
-                tracing::Level::$level,
-                priority = u64::from(level.number()),
-                unit,
-                invocation_id = run.as_deref(),
-                message_id = record.message_id,
-                "{}",
-                record.text
-            )
-        };
-    }
-    match record.level {
-        agentd_engine::Level::Error => event!(ERROR),
-        agentd_engine::Level::Warning => event!(WARN),
-        agentd_engine::Level::Notice | agentd_engine::Level::Info => event!(INFO),
-        agentd_engine::Level::Debug => event!(DEBUG),
-    }
 }

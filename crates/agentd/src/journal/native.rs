@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use agentd_linux::{datagram, memfd};
 
-use super::message::Message;
+use super::message::{About, Message};
 use super::queue::{Outlet, Refusal};
 
 /// How long one attempt waits for a journal that does not read. The thread waits, nobody else; but it must see now
@@ -115,10 +115,11 @@ pub(crate) fn encode(message: &Message, user: bool) -> Vec<u8> {
         // `journalctl -u` takes the first from PID 1 and the second from root.
         ["UNIT", "OBJECT_SYSTEMD_UNIT", "INVOCATION_ID"]
     };
-    for (name, value) in names.iter().zip([&message.unit, &message.unit, &message.invocation]) {
-        if let Some(value) = value {
-            put(&mut out, name, value);
-        }
+    for name in names[..2].iter().filter(|_| message.unit.is_some()) {
+        put(&mut out, name, message.unit.as_ref().map_or("", About::as_str));
+    }
+    if let Some(run) = message.invocation {
+        put(&mut out, names[2], &run.to_string());
     }
     if let Some(id) = &message.message_id {
         put(&mut out, "MESSAGE_ID", id);

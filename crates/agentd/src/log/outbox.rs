@@ -40,6 +40,15 @@ const UNITS_ROOM: usize = 256;
 /// How many empty buffers are kept for the next chunks.
 const SPARE_BUFFERS: usize = 4;
 
+/// Whether what the manager says of a unit waits for what it says next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Haste {
+    /// It is written with what follows.
+    CanWait,
+    /// It is written now: nothing is expected to follow.
+    Last,
+}
+
 /// What the writing thread does next.
 pub(crate) enum Work {
     /// Write these lines.
@@ -149,11 +158,11 @@ impl Outbox {
     }
 
     /// Takes what the manager says of a unit, as [`Outbox::push`] does; it may wait a while.
-    pub(crate) fn push_record(&self, unit: &UnitName, chunk: Chunk) {
+    pub(crate) fn push_record(&self, unit: &UnitName, chunk: Chunk, haste: Haste) {
         let mut state = self.lock();
         let is_new = !state.lines.contains_key(unit);
         self.hold(&mut state, unit, chunk);
-        if state.followers > 0 {
+        if state.followers > 0 || haste == Haste::Last {
             state.queue(unit);
         } else if state.bytes > RECORDS_BYTES {
             state.queue_records(None);
@@ -324,18 +333,29 @@ mod tests {
     fn records_wait_for_what_takes_them_along_in_their_order() {
         let outbox = outbox();
         let (a, b) = (unit("a.service"), unit("b.service"));
-        outbox.push_record(&a, chunk("started "));
-        outbox.push_record(&b, chunk("started "));
+        outbox.push_record(&a, chunk("started "), Haste::CanWait);
+        outbox.push_record(&b, chunk("started "), Haste::CanWait);
         assert_eq!(next(&outbox), "nothing");
         outbox.push(&a, chunk("said "));
-        outbox.push_record(&a, chunk("stopped"));
+        outbox.push_record(&a, chunk("stopped"), Haste::CanWait);
         assert_eq!(next(&outbox), "a.service: started said stopped");
         assert_eq!(next(&outbox), "nothing");
         outbox.ask(Job::Flush { done: Box::new(|| {}) });
         assert_eq!([next(&outbox), next(&outbox)], ["b.service: started ", "job"]);
-        outbox.push_record(&b, chunk("stopped"));
+        outbox.push_record(&b, chunk("stopped"), Haste::CanWait);
         outbox.end();
         assert_eq!([next(&outbox), next(&outbox)], ["b.service: stopped", "end"]);
+    }
+
+    #[test]
+    fn the_last_record_of_a_unit_takes_those_along_that_wait() {
+        let outbox = outbox();
+        let (a, b) = (unit("a.service"), unit("b.service"));
+        for unit in [&a, &b] {
+            outbox.push_record(unit, chunk("stopping "), Haste::CanWait);
+        }
+        outbox.push_record(&b, chunk("stopped"), Haste::Last);
+        assert_eq!([next(&outbox), next(&outbox)], ["b.service: stopping stopped", "nothing"]);
     }
 
     #[test]
@@ -343,7 +363,7 @@ mod tests {
         let outbox = outbox();
         let a = unit("a.service");
         let begun = Instant::now();
-        outbox.push_record(&a, chunk("started"));
+        outbox.push_record(&a, chunk("started"), Haste::CanWait);
         assert!(matches!(outbox.next(None), Work::Write(..)));
         assert!(begun.elapsed() >= RECORDS_WAIT);
         outbox.ask(Job::Follow {
@@ -353,7 +373,7 @@ mod tests {
             sink: Box::new(|_| {}),
         });
         assert_eq!(next(&outbox), "job");
-        outbox.push_record(&a, chunk("stopped"));
+        outbox.push_record(&a, chunk("stopped"), Haste::CanWait);
         assert_eq!(next(&outbox), "a.service: stopped");
     }
 
@@ -363,7 +383,7 @@ mod tests {
         let text = "x".repeat(1000);
         for number in 0..=RECORDS_BYTES / 1000 {
             assert_eq!(next(&outbox), "nothing", "{number}");
-            outbox.push_record(&unit(&format!("u{number}.service")), chunk(&text));
+            outbox.push_record(&unit(&format!("u{number}.service")), chunk(&text), Haste::CanWait);
         }
         assert!(next(&outbox).starts_with("u0.service"));
     }

@@ -19,7 +19,7 @@ use agentd_linux::epoll::{Epoll, Waker};
 use agentd_unit::UnitName;
 
 use super::entry::{self, Ending, Origin};
-use super::outbox::Outbox;
+use super::outbox::{Haste, Outbox};
 use super::rate::{Limiter, RateLimit};
 use super::ring::Chunk;
 use super::split::{self, LineRules, Splitter, Target};
@@ -62,8 +62,8 @@ const WAKER: u64 = 0;
 pub(crate) enum Command {
     /// Read this pipe.
     Attach(UnitName, InvocationId, OwnedFd, LineRules),
-    /// The manager says something about a unit.
-    Record(UnitName, Option<InvocationId>, u8, Vec<u8>),
+    /// The manager says something about a unit; whether that may wait for what it says next.
+    Record(UnitName, Option<InvocationId>, u8, Vec<u8>, Haste),
     /// Read what is in the pipes of a run now, and end its unfinished line.
     Drain(InvocationId),
     /// Read what is in all pipes now.
@@ -184,7 +184,9 @@ impl Reader {
         loop {
             match self.orders.received.try_recv() {
                 Ok(Command::Attach(unit, run, pipe, rules)) => self.attach(unit, run, pipe, rules),
-                Ok(Command::Record(unit, run, priority, text)) => self.record(&unit, run, priority, &text),
+                Ok(Command::Record(unit, run, priority, text, haste)) => {
+                    self.record(&unit, run, priority, &text, haste);
+                }
                 Ok(Command::Drain(run)) => self.drain_run(run),
                 Ok(Command::DrainAll) => self.drain_all(false),
                 Ok(Command::Ask(job)) => self.outbox.ask(job),
@@ -209,7 +211,14 @@ impl Reader {
         self.streams.insert(token, Box::new(stream));
     }
 
-    fn record(&mut self, unit: &UnitName, run: Option<InvocationId>, priority: u8, text: &[u8]) {
+    fn record(
+        &mut self,
+        unit: &UnitName,
+        run: Option<InvocationId>,
+        priority: u8,
+        text: &[u8],
+        haste: Haste,
+    ) {
         let stamp = stamp::format(super::now().0);
         let mut chunk = Chunk::new(run);
         for line in text.split(|b| matches!(b, b'\n' | 0)) {
@@ -218,7 +227,7 @@ impl Reader {
                 chunk.lines += 1;
             }
         }
-        self.outbox.push_record(unit, chunk);
+        self.outbox.push_record(unit, chunk, haste);
     }
 
     /// Reads from a pipe that has something, as long as it is full and its lines can be taken.

@@ -14,13 +14,16 @@ use agentd_unit::UnitName;
 
 use super::config::LogConfig;
 use super::entry::Entry;
-use super::outbox::Outbox;
+use super::outbox::{Haste, Outbox};
 use super::reader::{Command, Orders, Reader};
 use super::split::LineRules;
 use super::writer::{Job, Writer};
 
 /// Room for the two threads' stacks: their calls are shallow, and their buffers are on the heap.
 const STACK_BYTES: usize = 256 << 10;
+
+/// So many last words about units are taken up together.
+const LAST_WORDS: u64 = 32;
 
 /// One follower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,6 +50,8 @@ pub struct LogStore {
     held_back: bool,
     /// Something was said that waits for it.
     unpublished: AtomicBool,
+    /// So many last words were said.
+    last_words: AtomicU64,
     /// Its other end goes when the writing thread ends.
     ended: Mutex<mpsc::Receiver<()>>,
     next_follow: AtomicU64,
@@ -75,7 +80,8 @@ impl LogStore {
         })?;
         let (ended, next_follow) = (Mutex::new(ended), AtomicU64::new(0));
         let unpublished = AtomicBool::new(false);
-        Ok(Self { commands, waker, woken, held_back: false, unpublished, ended, next_follow })
+        let last_words = AtomicU64::new(0);
+        Ok(Self { commands, waker, woken, held_back: false, unpublished, last_words, ended, next_follow })
     }
 
     /// The same, but new pipes, records and drains are taken up only after [`LogStore::publish`] or the next question: for
@@ -100,9 +106,18 @@ impl LogStore {
     }
 
     /// Writes what the manager says of a unit into the unit's log; each line of `text` is an entry. `priority` is 0 to
-    /// 7, syslog(3).
+    /// 7, syslog(3). It may be in the file a second later, with what is said next.
     pub fn record(&self, unit: &UnitName, run: Option<InvocationId>, priority: u8, text: &str) {
-        self.say_in_turn(Command::Record(unit.clone(), run, priority, text.as_bytes().to_vec()));
+        self.say_in_turn(record(unit, run, priority, text, Haste::CanWait));
+    }
+
+    /// The same for the last words about a unit, which wait for nothing: where all units stop, their files are written while
+    /// others still do.
+    pub fn last_record(&self, unit: &UnitName, run: Option<InvocationId>, priority: u8, text: &str) {
+        self.say_in_turn(record(unit, run, priority, text, Haste::Last));
+        if self.last_words.fetch_add(1, Ordering::Relaxed) % LAST_WORDS == LAST_WORDS - 1 {
+            self.publish();
+        }
     }
 
     /// Reads what is in the pipe of a run now, and ends a line that has no end. After it, a record comes after the
@@ -195,6 +210,10 @@ impl Drop for LogStore {
         let _ended = self.commands.send(Command::Stop);
         self.waker.wake();
     }
+}
+
+fn record(unit: &UnitName, run: Option<InvocationId>, priority: u8, text: &str, haste: Haste) -> Command {
+    Command::Record(unit.clone(), run, priority, text.as_bytes().to_vec(), haste)
 }
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {

@@ -27,9 +27,11 @@ pub mod reach;
 pub mod runs;
 pub mod sandbox;
 pub mod sockets;
+pub mod stamps;
 pub mod start;
 pub mod store;
 pub mod streams;
+pub mod sweeper;
 pub mod takeover;
 pub mod temporary;
 pub mod trust;
@@ -59,6 +61,7 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
     if !births::may_go_on(&effect) {
         births::answer_all(world, events);
     }
+    sweeper::settle_before(&effect, world, events);
     match effect {
         Effect::Spawn(spawn) => births::spawn(world, &spawn, events),
         Effect::Kill { run, target, signal, cont } => kill::signal(world, run, target, signal, cont),
@@ -139,7 +142,7 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
             kept.keep(&unit, memo, runs, now.boottime);
         }
         Effect::TakeOver { id, run, unit, main } => takeover::take_over(world, id, run, unit, main),
-        Effect::Log(record) => world.log(&record),
+        Effect::Log(record) => world.log(record),
         Effect::Shutdown { kind, argument } => {
             world.ending = Some(kind);
             world.reboot_argument = argument;

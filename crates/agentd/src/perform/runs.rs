@@ -118,6 +118,13 @@ impl Run {
             });
         self.emptied
     }
+
+    /// Where its cgroup is, if removing it is all that there is to be done once it is empty.
+    #[must_use]
+    pub fn one_call(&self) -> Option<PathBuf> {
+        let leaf = self.cgroup.as_ref().filter(|_| !self.emptied && has_one_command(&self.unit));
+        leaf.map(|leaf| leaf.path().to_owned())
+    }
 }
 
 /// Whether a run of the unit is over once it is empty: it has a main process from the beginning, and no command that could

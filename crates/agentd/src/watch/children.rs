@@ -21,8 +21,14 @@ const LOOKED_AT: usize = 64;
 
 /// Reaps what has ended. Returns whether there may be more.
 pub fn reap(world: &mut World, events: &mut VecDeque<Event>) -> bool {
-    let mut unseen = 0_u64;
-    let more = loop_over(world, events, &mut unseen);
+    let (mut unseen, mut left) = (0_u64, Left::None);
+    let more = loop_over(world, events, &mut unseen, &mut left);
+    if let Left::One(run) = left {
+        groups::reaped(run, world, events);
+    }
+    if !more {
+        groups::check_empty_by_walk(world, events);
+    }
     if unseen > 0 {
         world.orphans += unseen;
         tracing::debug!("reaped {unseen} more orphans at once, without a look at where they lived");
@@ -30,7 +36,30 @@ pub fn reap(world: &mut World, events: &mut VecDeque<Event>) -> bool {
     more
 }
 
-fn loop_over(world: &mut World, events: &mut VecDeque<Event>, unseen: &mut u64) -> bool {
+/// The runs that a process of ours has left in this turn.
+#[derive(Clone, Copy)]
+enum Left {
+    None,
+    /// Whether it is over is looked at once it is known that there is no other.
+    One(InvocationId),
+    Several,
+}
+
+impl Left {
+    fn add(&mut self, run: InvocationId, world: &mut World, events: &mut VecDeque<Event>) {
+        *self = match *self {
+            Self::None => return *self = Self::One(run),
+            Self::One(first) => {
+                groups::reaped_among_others(first, world, events);
+                Self::Several
+            }
+            Self::Several => Self::Several,
+        };
+        groups::reaped_among_others(run, world, events);
+    }
+}
+
+fn loop_over(world: &mut World, events: &mut VecDeque<Event>, unseen: &mut u64, left: &mut Left) -> bool {
     let told = tracing::enabled!(tracing::Level::DEBUG);
     let looked_at = if world.children_left || !told { 0 } else { LOOKED_AT };
     for number in 0..TURN {
@@ -41,14 +70,11 @@ fn loop_over(world: &mut World, events: &mut VecDeque<Event>, unseen: &mut u64) 
                 world.drain_log(run);
                 groups::check_oom(run, world, events);
                 events.push_back(Event::Exited { id, run, status: status(reaped.exit) });
-                groups::reaped(run, world, events);
+                left.add(run, world, events);
             }
             Ok(Some((reaped, Look::Orphan(unit)))) => world.adopted(reaped.pid, unit),
             Ok(Some((_, Look::Unseen))) => *unseen += 1,
-            Ok(None) => {
-                groups::check_empty_by_walk(world, events);
-                return false;
-            }
+            Ok(None) => return false,
             Err(error) => {
                 tracing::error!(%error, "children cannot be waited for");
                 return false;

@@ -168,10 +168,23 @@ fn watch_if_all_reaped(id: InvocationId, world: &mut World) -> bool {
     run.is_empty(id)
 }
 
+/// A process that we made for one of several runs was reaped, see [`reaped`]. If that was its last, its cgroup is removed
+/// alongside, where one call does that and says that nobody is left.
+pub fn reaped_among_others(id: InvocationId, world: &mut World, events: &mut VecDeque<Event>) {
+    let cgroup = world.runs.get(id).filter(|run| waits(run)).and_then(Run::one_call);
+    if !cgroup.is_some_and(|cgroup| world.sweeper.begin(id, cgroup)) {
+        reaped(id, world, events);
+    }
+}
+
+/// Whether somebody waits for the end of a run whose processes are all reaped.
+fn waits(run: &Run) -> bool {
+    run.processes.is_empty() && run.cgroup.is_some() && !run.awaiting.is_empty()
+}
+
 /// A process that we made for a run was reaped. If it was the last, and somebody waits for the end of the run, looks
 /// whether others are left.
 pub fn reaped(id: InvocationId, world: &mut World, events: &mut VecDeque<Event>) {
-    let waits = |run: &Run| run.processes.is_empty() && run.cgroup.is_some() && !run.awaiting.is_empty();
     if !world.runs.get(id).is_some_and(waits) {
         return;
     }
