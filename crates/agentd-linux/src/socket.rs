@@ -56,6 +56,31 @@ fn peer_pidfd(stream: &impl AsFd) -> Option<PidFd> {
     Some(PidFd::from(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
+/// Connects to a socket with a path, of whichever kind it is, without waiting for anybody.
+///
+/// # Errors
+/// Those of connect(2): EAGAIN where its queue is full, ECONNREFUSED where nobody listens.
+pub fn connect_to(path: &Path) -> io::Result<OwnedFd> {
+    let address = UnixAddr::new(path)?;
+    let mut last = Errno::EPROTOTYPE;
+    for kind in [SockType::Stream, SockType::SeqPacket, SockType::Datagram] {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let fd = socket(AddressFamily::Unix, kind, flags, None)?;
+        match connect(fd.as_raw_fd(), &address) {
+            Ok(()) => {
+                crate::descriptor::set_blocking(&fd)?;
+                return Ok(fd);
+            }
+            Err(Errno::EPROTOTYPE) => {}
+            Err(errno) => last = errno,
+        }
+        if last != Errno::EPROTOTYPE {
+            break;
+        }
+    }
+    Err(last.into())
+}
+
 /// Removes a socket at `path`, and nothing but a socket; symbolic links are not followed. Nothing there is fine.
 /// Whether somebody still listens is not asked: hold the lock of the folder first.
 ///

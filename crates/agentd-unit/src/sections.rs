@@ -36,7 +36,7 @@ pub use execution::{
     LimitedResource, NumaPolicy, Output, Personality, Preserve, ResourceLimit, Seize,
 };
 pub use filters::{AddressRange, DevicePolicy, DeviceRule, DeviceWall, Filters};
-pub use life::{ExitStatusSet, ExitType, Life, RestartMode, TimeoutMode};
+pub use life::{ExitStatusSet, ExitType, FileAccess, Life, OpenFile, RestartMode, TimeoutMode};
 pub use resources::{IoBound, IoDevice, OomPolicy, Resources};
 pub use sandbox::{
     AddressFamilies, Bind, PrivateUsers, Propagation, ProtectHome, ProtectProc, ProtectSystem, Sandbox,

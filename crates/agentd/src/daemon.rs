@@ -168,9 +168,11 @@ impl Daemon {
         self.world.write_out();
         let mut handed = vec![("lock", self.world.lock.as_fd()), ("notify", self.sources.notify_socket())];
         handed.extend(self.control.listener().map(|listener| ("control", listener)));
-        let World { sockets, paths, stores, .. } = &self.world;
-        let items = sockets.hand_on().chain(paths.hand_on()).chain(stores.hand_on()).collect();
-        match reexec::become_successor(&handed, &Handover { items, records }) {
+        let World { sockets, paths, stores, runs, leavers, .. } = &self.world;
+        let common = runs.iter().flat_map(|(_, run)| run.common.hand_on(&run.unit.name));
+        let items = sockets.hand_on().chain(paths.hand_on()).chain(stores.hand_on()).chain(common).collect();
+        let leavers = leavers.iter().copied().collect();
+        match reexec::become_successor(&handed, &Handover { items, records, leavers }) {
             Ok(never) => match never {},
             Err(error) => tracing::error!(%error, "the manager cannot be executed again; this one goes on"),
         }

@@ -338,8 +338,9 @@ impl World {
             tracing::error!(unit = %run.unit.name, %error, "the secrets of the run cannot be removed");
         }
         crate::watch::mains::forget(self, id, &run);
-        if let Some(folders) = run.private_tmp.clone() {
-            temporary::remove(folders);
+        if let Some(folders) = &run.private_tmp {
+            let is_last = self.runs.iter().all(|(_, other)| other.private_tmp.as_ref() != Some(folders));
+            temporary::remove(temporary::leftovers(id, folders, is_last));
         }
         crate::perform::ipc::release(self, &run);
         self.stores.release(&run.unit.name);

@@ -134,6 +134,8 @@ pub(super) struct Walk<'a> {
     /// Descriptor 0 becomes the controlling terminal; true: even if it is another session's.
     pub(super) terminal: Option<bool>,
     pub(super) namespaces: &'a Namespaces,
+    /// The network and the IPC that it enters.
+    pub(super) joined: [Option<RawFd>; 2],
     /// Room for a descriptor for each mount.
     pub(super) trees: &'a mut [RawFd],
     pub(super) filters: &'a [(&'static str, Program)],

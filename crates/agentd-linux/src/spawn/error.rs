@@ -57,9 +57,16 @@ fn action(plan: &SpawnPlan<'_>, step: Step, item: usize, source: &io::Error) -> 
         Step::Personality => "cannot set Personality".into(),
         Step::PrivateUsers => "cannot have users of its own (PrivateUsers)".into(),
         Step::Nice => format!("cannot set the nice value to {}", number(plan.nice)),
+        Step::Network if plan.joined.network.is_some() => {
+            "cannot enter the network of NetworkNamespacePath or JoinsNamespaceOf".into()
+        }
         Step::Network => "cannot make a network of its own (PrivateNetwork)".into(),
         Step::Namespace => match item.checked_sub(1).and_then(|index| plan.namespaces.mounts.get(index)) {
             Some(entry) => format!("{}: cannot mount {}", entry.key, entry.target.to_string_lossy()),
+            None if plan.joined.ipc.is_some() => {
+                "cannot enter the IPC of IPCNamespacePath or JoinsNamespaceOf, or make further namespaces"
+                    .into()
+            }
             None => format!("cannot make namespaces of its own ({})", plan.namespaces.keys().join(", ")),
         },
         Step::Landlock => match plan.landlock.as_ref().and_then(|r| r.paths.get(item.checked_sub(1)?)) {

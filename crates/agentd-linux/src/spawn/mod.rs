@@ -31,6 +31,7 @@ mod error;
 mod features;
 mod hear;
 mod mounts;
+mod namespace;
 mod plan;
 mod raw;
 mod slots;
@@ -48,9 +49,10 @@ pub use births::Births;
 pub use error::SpawnError;
 pub use features::{Features, release};
 pub use mounts::{Mount, MountEntry, MountFlags, Namespaces, Propagation};
+pub use namespace::{ipc_of_its_own, network_of_its_own};
 pub use plan::{
-    Identity, Keyring, MemoryPolicy, NumaMode, Policy, Program, Scheduling, SpawnPlan, Stdio, Terminal,
-    WorkingDirectory,
+    Identity, Joined, Keyring, MemoryPolicy, NumaMode, Policy, Program, Scheduling, SpawnPlan, Stdio,
+    Terminal, WorkingDirectory,
 };
 pub use step::{Step, exit_status_word};
 pub use users::UserMap;
@@ -226,7 +228,8 @@ impl Spawner {
             Target::Fd(fd) => Some(fd),
             Target::Path(_) | Target::LastFd => None,
         };
-        let placed = self.slots.place(walk.sources.iter_mut().chain(target), null)?;
+        let joined = walk.joined.iter_mut().flatten();
+        let placed = self.slots.place(walk.sources.iter_mut().chain(target).chain(joined), null)?;
         walk.own_below = placed.map(|_| self.slots.end());
         Ok(placed.unwrap_or(0))
     }
@@ -307,6 +310,7 @@ impl Spawner {
             personality: plan.personality,
             io_priority: plan.io_priority,
             namespaces: &plan.namespaces,
+            joined: [plan.joined.network, plan.joined.ipc].map(|fd| fd.map(|fd| fd.as_raw_fd())),
             trees: &mut arrays.trees,
             filters: &plan.filters,
             landlock: plan.landlock.as_ref(),

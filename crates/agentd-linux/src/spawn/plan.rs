@@ -127,6 +127,15 @@ pub enum Terminal {
     Force,
 }
 
+/// Namespaces that others have too, setns(2).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Joined<'a> {
+    /// A network.
+    pub network: Option<BorrowedFd<'a>>,
+    /// System V IPC and message queues.
+    pub ipc: Option<BorrowedFd<'a>>,
+}
+
 /// Everything about a process that is to be. The fields are public, so that a caller fills in what it has an
 /// opinion about over [`SpawnPlan::new`].
 #[derive(Debug, Clone)]
@@ -189,6 +198,8 @@ pub struct SpawnPlan<'a> {
     pub new_session: bool,
     /// The namespaces that it gets of its own.
     pub namespaces: Namespaces,
+    /// Namespaces that there are already, which it enters in place of ones of its own.
+    pub joined: Joined<'a>,
     /// Filters of its system calls, in the order in which they are added, each with the key that it is for. A
     /// process that may not add them otherwise gives up new privileges first, seccomp(2).
     pub filters: Vec<(&'static str, seccomp::Program)>,
@@ -233,6 +244,7 @@ impl<'a> SpawnPlan<'a> {
             terminal: None,
             new_session: true,
             namespaces: Namespaces::default(),
+            joined: Joined::default(),
             filters: Vec::new(),
             landlock: None,
             cgroup: None,
@@ -322,11 +334,16 @@ impl SpawnPlan<'_> {
         }
         let fds = self.fds.into_iter().map(|fd| kept.copy(fd)).collect::<io::Result<_>>()?;
         let cgroup = self.cgroup.map(|fd| kept.copy(fd)).transpose()?;
+        let joined = Joined {
+            network: self.joined.network.map(|fd| kept.copy(fd)).transpose()?,
+            ipc: self.joined.ipc.map(|fd| kept.copy(fd)).transpose()?,
+        };
         let plan = SpawnPlan {
             program,
             stdio,
             fds,
             cgroup,
+            joined,
             argv: self.argv,
             envp: self.envp,
             pid_variables: self.pid_variables,

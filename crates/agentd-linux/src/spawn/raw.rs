@@ -13,7 +13,7 @@ mod mount;
 
 pub(super) use landlock::{allow_beneath, create_ruleset, open_place, restrict_self};
 pub(super) use mount::{
-    loopback_up, make_file, make_folder, mount, mount_setattr, move_mount, open_tree, unshare,
+    enter, loopback_up, make_file, make_folder, mount, mount_setattr, move_mount, open_tree, unshare,
 };
 
 use core::arch::asm;

@@ -22,6 +22,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         "agentd mounts nothing yet: the machine's own set-up does, before it",
     ),
     Setting::new(
+        "JoinsNamespaceOf",
+        Slot::Units(|d| &mut d.unit.system.joins_namespace_of),
+        "It has the network, the IPC and the temporary folders of the first of these that runs, and they have its, where both \
+         have such of their own: PrivateNetwork, PrivateIPC, PrivateTmp.",
+    ),
+    Setting::new(
         "AllowIsolate",
         Slot::Bool(|d| &mut d.unit.system.allow_isolate),
         "agentctl isolate may be asked for it; default no.",

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::apply::{ApplyContext, resets, set};
-use super::execution::scalar;
+use super::execution::{scalar, texts};
 use super::slot::{names, put};
 use super::{Setting, Slot};
 use crate::assignment::Value;
 use crate::exec::ExecKind;
 use crate::sections::{ExitStatusSet, ExitType, Preserve, RestartMode, TimeoutMode};
 use crate::signal::Signal;
+use crate::values::open_file::open_file;
 use crate::values::{Refused, exit_status, path};
 
 /// The keys.
@@ -143,6 +144,14 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Sockets",
         Slot::Units(|d| &mut d.service.life.sockets),
         "The sockets whose descriptors it gets, besides the one of its name.",
+    ),
+    Setting::new(
+        "OpenFile",
+        Slot::Own("path:name:options, or a list of them", |value, d, cx| {
+            texts(&mut d.service.life.open_files, value, cx, "path:name:options", open_file);
+        }),
+        "Files that the manager opens, and sockets that it connects to, for the main process, which finds them by \
+         LISTEN_FDNAMES: for reading and writing, or read-only, append or truncate; with graceful they may be missing.",
     ),
 ];
 

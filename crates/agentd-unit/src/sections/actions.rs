@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::names::UnitNames;
 use crate::words::Words;
 
 /// What an end of the unit does to the system, and what else concerns more than the unit itself.
@@ -12,6 +13,8 @@ pub struct SystemWide {
     pub source_path: Option<PathBuf>,
     /// `RequiresMountsFor`: paths that are to be mounted before it starts.
     pub requires_mounts_for: Vec<PathBuf>,
+    /// `JoinsNamespaceOf`: whose network, IPC and temporary folders it has, where both have their own.
+    pub joins_namespace_of: UnitNames,
     /// `AllowIsolate`: `agentctl isolate` may be asked for it.
     pub allow_isolate: bool,
     /// `IgnoreOnIsolate`: an isolate of another unit leaves it alone; `None`: as its type has it.

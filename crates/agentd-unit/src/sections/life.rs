@@ -59,6 +59,8 @@ pub struct Life {
     pub watchdog_signal: Option<Signal>,
     /// `Sockets`: the sockets whose descriptors it gets, besides the one of its name.
     pub sockets: UnitNames,
+    /// `OpenFile`: what is opened for its main process, behind the sockets and what it has stored.
+    pub open_files: Vec<OpenFile>,
 }
 
 impl Default for Life {
@@ -87,6 +89,7 @@ impl Default for Life {
             final_kill_signal: None,
             watchdog_signal: None,
             sockets: UnitNames::new(),
+            open_files: Vec::new(),
         }
     }
 }
@@ -143,4 +146,44 @@ pub enum ExitType {
 
 impl Words for ExitType {
     const WORDS: &'static [(&'static str, Self)] = &[("main", Self::Main), ("cgroup", Self::Cgroup)];
+}
+
+/// One file or socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it is called in `LISTEN_FDNAMES`.
+    pub name: String,
+    /// How it is opened; a socket is connected to in any case.
+    pub access: FileAccess,
+    /// `graceful`: without it the service starts all the same.
+    pub graceful: bool,
+}
+
+/// How a file is opened, open(2). None makes one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FileAccess {
+    /// For reading and writing.
+    #[default]
+    ReadWrite,
+    /// `read-only`.
+    ReadOnly,
+    /// `append`: for reading, and writing at its end.
+    Append,
+    /// `truncate`: for reading and writing, emptied first.
+    Truncate,
+}
+
+impl FileAccess {
+    /// The word of the key; none for the usual one.
+    #[must_use]
+    pub const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::ReadWrite => None,
+            Self::ReadOnly => Some("read-only"),
+            Self::Append => Some("append"),
+            Self::Truncate => Some("truncate"),
+        }
+    }
 }

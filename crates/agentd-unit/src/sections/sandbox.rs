@@ -17,6 +17,10 @@ pub struct Sandbox {
     pub private_ipc: bool,
     /// `PrivateNetwork`: a network of its own, with nothing but a loopback device.
     pub private_network: bool,
+    /// `NetworkNamespacePath`: the network of this file, in place of one of its own.
+    pub network_path: Option<PathBuf>,
+    /// `IPCNamespacePath`: the IPC of this file, in place of one of its own.
+    pub ipc_path: Option<PathBuf>,
     /// `PrivateUsers`: whose ids it sees, and that its privileges hold nowhere but within.
     pub private_users: PrivateUsers,
     /// `PrivatePIDs`: it is PID 1 of processes of its own.

@@ -10,6 +10,7 @@ pub mod exit_status;
 pub mod limit;
 pub mod memory_kinds;
 pub mod numbers;
+pub mod open_file;
 pub mod path;
 pub mod principal;
 pub mod rlimit;

@@ -293,6 +293,7 @@ fn build_world(
     let nofile = rlimit::raise_nofile()?;
     let now = world::now(&Clocks::now()?);
     let kept = Kept::open(&config.folders.runtime, now.boottime, std::mem::take(&mut held.records));
+    let leavers = std::mem::take(&mut held.leavers).into_iter().collect();
     let (mut sockets, mut stores) = (Sockets::new()?, Stores::new()?);
     sockets.inherit(&mut held);
     stores.inherit(&mut held);
@@ -368,7 +369,7 @@ fn build_world(
         reexec: Vec::new(),
         kept_folders: BTreeMap::new(),
         reach: crate::perform::reach::Reach::probe(),
-        leavers: crate::perform::ipc::Leavers::new(),
+        leavers,
         accounts,
         lock,
         config,

@@ -17,6 +17,8 @@ pub mod ipc;
 pub mod kill;
 pub mod landlock;
 pub mod mounts;
+pub mod namespaces;
+pub mod open_file;
 pub mod passed;
 pub mod paths;
 pub mod plan;

@@ -8,7 +8,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use agentd_engine::{Spawn, SpawnFailure};
 use agentd_unit::ExecKind;
+use agentd_unit::sections::ServiceSection;
 
+use super::open_file;
 use super::plan::resources;
 use super::sockets::Named;
 use crate::world::World;
@@ -24,16 +26,25 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// What a command gets: its sockets, and a main process what its unit has stored.
+    /// What a command gets: its sockets, and a main process what its unit has stored and what is opened for it.
     ///
     /// # Errors
-    /// No descriptor left.
-    pub fn collect(world: &World, spawn: &Spawn, sockets: Vec<Named>) -> Result<Self, SpawnFailure> {
+    /// No descriptor left; a file cannot be opened.
+    pub fn collect(
+        world: &World,
+        spawn: &Spawn,
+        service: &ServiceSection,
+        sockets: Vec<Named>,
+    ) -> Result<Self, SpawnFailure> {
         let (names, fds) = sockets.into_iter().unzip();
         let mut passed = Self { names, fds };
         if spawn.kind == ExecKind::Start {
             for (name, fd) in world.stores.of(&spawn.unit.name) {
                 passed.push(name, fd)?;
+            }
+            for (name, fd) in open_file::open_all(&service.life.open_files)? {
+                passed.names.push(name);
+                passed.fds.push(fd);
             }
         }
         Ok(passed)

@@ -111,6 +111,7 @@ fn execute(world: &mut World, spawn: &Spawn) -> Result<Option<u32>, SpawnFailure
             manager: world.births.ids(),
             is_main: spawn.kind == ExecKind::Start,
         };
+        plan.joined = run.common.joined();
         sandbox::wall(&mut plan, service, &own)?;
         landlock::tell(service);
         plan.secure_bits = Some(service.execution.secure_bits).filter(|bits| *bits != 0);
@@ -157,7 +158,7 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
     } else {
         None
     };
-    let passed = Passed::collect(world, spawn, listeners)?;
+    let passed = Passed::collect(world, spawn, service, listeners)?;
     let streams = Streams::open(&service.execution, spawn.kind == ExecKind::Start, &passed, socket)?;
     let elevated = command.full_privileges || command.no_setuid;
     let (user, identity) = if elevated { (None, None) } else { (user, owner) };

@@ -90,7 +90,9 @@ pub struct Run {
     pub owner: Option<[u32; 2]>,
     /// The user that is its own under `DynamicUser`.
     pub dynamic_uid: Option<u32>,
-    /// Its own `/tmp` and `/var/tmp`.
+    /// Namespaces that all its commands enter.
+    pub common: super::namespaces::Common,
+    /// Its `/tmp` and `/var/tmp`, which it may share with others.
     pub private_tmp: Option<[PathBuf; 2]>,
 }
 
@@ -129,7 +131,8 @@ impl Run {
 
 /// Whether a run of the unit is over once it is empty: it has a main process from the beginning, and no command that could
 /// be put into its cgroup after it.
-fn has_one_command(unit: &Unit) -> bool {
+#[must_use]
+pub fn has_one_command(unit: &Unit) -> bool {
     let Some(service) = unit.as_service().map(|body| &body.service) else { return false };
     let mut others = ExecKind::ALL.into_iter().filter(|kind| *kind != ExecKind::Start);
     !service.remain_after_exit

@@ -49,9 +49,9 @@ pub fn wall(plan: &mut SpawnPlan<'_>, service: &ServiceSection, own: &Own<'_>) -
         plan.bounding_set = Some(plan.bounding_set.unwrap_or(u64::MAX) & !dropped);
         plan.ambient_set &= !dropped;
     }
-    plan.namespaces.network = sandbox.private_network;
+    plan.namespaces.network = sandbox.private_network && plan.joined.network.is_none();
     plan.namespaces.hostname = sandbox.protect_hostname;
-    plan.namespaces.ipc = sandbox.private_ipc;
+    plan.namespaces.ipc = sandbox.private_ipc && plan.joined.ipc.is_none();
     plan.namespaces.pids = sandbox.private_pids;
     plan.namespaces.users = users(sandbox.private_users, own.manager, plan.identity.as_ref());
     plan.namespaces.own_mounts = sandbox.private_mounts;

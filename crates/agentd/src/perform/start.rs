@@ -16,7 +16,7 @@ use agentd_unit::{Unit, UnitName};
 use super::disks;
 use super::plan::{chain, resources};
 use super::runs::{Processes, Run};
-use super::{identity, reach, streams, temporary};
+use super::{identity, namespaces, reach, streams};
 use crate::log::{LineRules, RateLimit};
 use crate::world::World;
 
@@ -55,7 +55,8 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
     }
     let output = output(world, unit, spawn.run)?;
     leave_room(world, [output.fd.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)])?;
-    let private_tmp = service.sandbox.private_tmp.then(|| temporary::make(spawn.run)).transpose()?;
+    let common = namespaces::common(world, unit, service)?;
+    let private_tmp = namespaces::temporary_folders(world, unit, service, spawn.run)?;
     world.runs.begin(
         spawn.run,
         Run {
@@ -73,6 +74,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
             logged: output.logged,
             journal_stream: output.journal_stream,
             output: output.fd,
+            common,
             private_tmp,
             owner: None,
             dynamic_uid,

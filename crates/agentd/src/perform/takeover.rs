@@ -12,6 +12,7 @@ use agentd_linux::pidfd::PidFd;
 use agentd_linux::tree::{self, Tree};
 use agentd_unit::{Signal, Unit};
 
+use super::namespaces::Common;
 use super::plan::chain;
 use super::runs::{Process, Processes, Run};
 use super::{credentials, identity, kill, start, temporary};
@@ -102,6 +103,7 @@ fn entry(world: &mut World, unit: &Arc<Unit>, id: InvocationId, record: Record, 
         }),
         dynamic_uid,
         credentials: secrets.is_dir().then_some(secrets),
+        common: Common::inherit(&mut world.held, &unit.name),
         private_tmp: service.filter(|service| service.sandbox.private_tmp).and_then(|_| temporary::find(id)),
     }
 }

@@ -146,7 +146,7 @@ pub fn replace(
     if sandbox.private_devices {
         devices(mounts)?;
     }
-    if sandbox.private_ipc {
+    if sandbox.private_ipc || sandbox.ipc_path.is_some() {
         mounts.add("PrivateIPC", Path::new("/dev/mqueue"), Need::Optional, Cover::Queues)?;
     }
     for temporary in &sandbox.temporary {

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 
+use agentd_linux::ipc::Owner;
 use agentd_linux::listen::Node;
 use agentd_unit::UnitName;
 use agentd_unit::sections::{Listen, Preserve};
@@ -39,6 +40,13 @@ pub enum Item {
         /// The number of the watch of each path itself.
         own: Vec<Option<i32>>,
     },
+    /// A namespace that all commands of a unit's run enter.
+    Namespace {
+        /// The service.
+        unit: UnitName,
+        /// Of what.
+        kind: Kind,
+    },
     /// A descriptor in the store of a service.
     Stored {
         /// The service.
@@ -52,6 +60,15 @@ pub enum Item {
     },
 }
 
+/// What a namespace is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The network.
+    Network,
+    /// System V IPC and message queues.
+    Ipc,
+}
+
 /// All that is handed on for units: an item without a descriptor says only how its unit stands.
 #[derive(Debug)]
 pub struct Handover<F> {
@@ -59,11 +76,13 @@ pub struct Handover<F> {
     pub items: Vec<(Item, Option<F>)>,
     /// What is kept of them.
     pub records: Vec<Record>,
+    /// Whose IPC is to go once no unit of theirs runs.
+    pub leavers: Vec<Owner>,
 }
 
 impl<F> Default for Handover<F> {
     fn default() -> Self {
-        Self { items: Vec::new(), records: Vec::new() }
+        Self { items: Vec::new(), records: Vec::new(), leavers: Vec::new() }
     }
 }
 
@@ -79,7 +98,7 @@ impl Handover<BorrowedFd<'_>> {
     pub fn encode(&self) -> String {
         use std::os::fd::AsRawFd;
         let numbered = self.items.iter().map(|(item, fd)| (item, fd.as_ref().map(AsRawFd::as_raw_fd)));
-        encode(numbered, &self.records)
+        encode(numbered, &self.records) + &leavers(&self.leavers)
     }
 }
 
@@ -89,9 +108,12 @@ impl Handover<RawFd> {
     pub fn decode(text: &str) -> Self {
         let mut handover = Self::default();
         for block in text.split("\n\n") {
-            match block.strip_prefix("kind=unit\n") {
-                Some(record) => handover.records.extend(record::decode(record.as_bytes())),
-                None => handover.items.extend(decode(block)),
+            if let Some(record) = block.strip_prefix("kind=unit\n") {
+                handover.records.extend(record::decode(record.as_bytes()));
+            } else if let Some(owner) = block.strip_prefix("kind=leaver\n") {
+                handover.leavers.extend(leaver(owner));
+            } else {
+                handover.items.extend(decode(block));
             }
         }
         handover
@@ -101,7 +123,7 @@ impl Handover<RawFd> {
     #[must_use]
     pub fn owned(self, mut own: impl FnMut(RawFd) -> Option<OwnedFd>) -> Handover<OwnedFd> {
         let items = self.items.into_iter().map(|(item, number)| (item, number.and_then(&mut own))).collect();
-        Handover { items, records: self.records }
+        Handover { items, records: self.records, leavers: self.leavers }
     }
 }
 
@@ -139,6 +161,22 @@ fn encode<'a>(items: impl Iterator<Item = (&'a Item, Option<RawFd>)>, records: &
     text
 }
 
+fn leavers(owners: &[Owner]) -> String {
+    let block = |owner: &Owner| match owner {
+        Owner::User(id) => format!("kind=leaver\nuser={id}\n\n"),
+        Owner::Group(id) => format!("kind=leaver\ngroup={id}\n\n"),
+    };
+    owners.iter().map(block).collect()
+}
+
+fn leaver(line: &str) -> Option<Owner> {
+    match line.trim_end().split_once('=')? {
+        ("user", id) => id.parse().ok().map(Owner::User),
+        ("group", id) => id.parse().ok().map(Owner::Group),
+        _ => None,
+    }
+}
+
 fn lines(item: &Item) -> String {
     match item {
         Item::Listener { unit, line, node } => {
@@ -153,6 +191,10 @@ fn lines(item: &Item) -> String {
             let own: Vec<String> =
                 own.iter().map(|id| id.map_or_else(|| "-".to_owned(), |id| id.to_string())).collect();
             format!("kind=path\nunit={unit}\nexisted={existed}\nown={}\n", own.join(","))
+        }
+        Item::Namespace { unit, kind } => {
+            let of = if *kind == Kind::Network { "network" } else { "ipc" };
+            format!("kind=namespace\nunit={unit}\nof={of}\n")
         }
         Item::Stored { unit, name, poll, preserve } => {
             let (poll, preserve) = (u8::from(*poll), word(*preserve));
@@ -185,6 +227,12 @@ fn decode(block: &str) -> Option<(Item, Option<RawFd>)> {
             unit,
             existed: get("existed")?.chars().map(|digit| digit == '1').collect(),
             own: get("own")?.split(',').filter(|id| !id.is_empty()).map(|id| id.parse().ok()).collect(),
+        },
+        "namespace" => Item::Namespace {
+            unit,
+            kind: [("network", Kind::Network), ("ipc", Kind::Ipc)]
+                .into_iter()
+                .find_map(|(word, kind)| (get("of") == Some(word)).then_some(kind))?,
         },
         "stored" => Item::Stored {
             unit,
@@ -232,6 +280,8 @@ mod tests {
                 Some(12),
             ),
             (Item::Path { unit: unit("busy.path"), existed: vec![true], own: Vec::new() }, None),
+            (Item::Namespace { unit: unit("web.service"), kind: Kind::Network }, Some(14)),
+            (Item::Namespace { unit: unit("web.service"), kind: Kind::Ipc }, Some(15)),
             (
                 Item::Stored {
                     unit: unit("web.service"),
@@ -245,9 +295,11 @@ mod tests {
         let mut records = [sample("web.service"), sample("talk.socket")];
         records[0].memo.recent_starts =
             (0..500).map(|n| agentd_engine::Monotonic(std::time::Duration::from_secs(n))).collect();
-        let text = encode(items.iter().map(|(item, fd)| (item, *fd)), &records);
+        let owners = [Owner::User(5), Owner::Group(u32::MAX)];
+        let text = encode(items.iter().map(|(item, fd)| (item, *fd)), &records) + &leavers(&owners);
         let back = Handover::decode(&text);
         assert_eq!(back.items, items);
+        assert_eq!(back.leavers, owners);
         assert_eq!(back.records, records, "whole, also where the table has no room");
         let bad = Handover::decode("kind=path\nunit=x\n\nkind=listener\n\nnonsense");
         assert!(bad.items.is_empty() && bad.records.is_empty());

@@ -11,14 +11,19 @@ use super::{At, Failure, Walk};
 impl Walk<'_> {
     /// Network, host name, IPC, mounts.
     pub(super) fn enter_namespaces(&mut self) -> Result<(), Failure> {
-        if self.namespaces.network {
+        let [network, ipc] = self.joined;
+        if let Some(fd) = network {
+            raw::enter(fd, libc::CLONE_NEWNET).at(Step::Network)?;
+        } else if self.namespaces.network {
             raw::unshare(libc::CLONE_NEWNET).at(Step::Network)?;
             raw::loopback_up().at(Step::Network)?;
         }
         if self.namespaces.hostname {
             raw::unshare(libc::CLONE_NEWUTS).at(Step::Namespace)?;
         }
-        if self.namespaces.ipc {
+        if let Some(fd) = ipc {
+            raw::enter(fd, libc::CLONE_NEWIPC).at(Step::Namespace)?;
+        } else if self.namespaces.ipc {
             raw::unshare(libc::CLONE_NEWIPC).at(Step::Namespace)?;
         }
         let how = self.namespaces.propagation;

@@ -9,6 +9,11 @@ pub(in super::super) fn unshare(flags: c_int) -> Raw {
     numbers(libc::SYS_unshare, [int(flags), 0, 0, 0, 0, 0])
 }
 
+/// setns(2): the namespace of this kind that the descriptor is open on.
+pub(in super::super) fn enter(namespace: c_int, kind: c_int) -> Raw {
+    numbers(libc::SYS_setns, [int(namespace), int(kind), 0, 0, 0, 0])
+}
+
 fn address(text: Option<&CStr>) -> usize {
     text.map_or(0, |text| text.as_ptr() as usize)
 }

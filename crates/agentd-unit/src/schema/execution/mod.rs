@@ -77,7 +77,7 @@ fn processors(field: &mut Vec<u32>, value: &Value<'_>, cx: &mut ApplyContext<'_>
 
 /// Appends the texts of a list, or one text, each parsed whole, with the spaces in it; an empty one takes back what was
 /// set before.
-fn texts<T>(
+pub(super) fn texts<T>(
     field: &mut Vec<T>,
     value: &Value<'_>,
     cx: &mut ApplyContext<'_>,

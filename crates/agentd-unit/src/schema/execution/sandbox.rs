@@ -33,6 +33,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         "A network of its own, with a loopback device alone; default no.",
     ),
     Setting::new(
+        "NetworkNamespacePath",
+        Slot::Path(|d| &mut d.service.sandbox.network_path),
+        "The network of this file, as ip-netns(8) makes them, in place of one of its own.",
+    ),
+    Setting::new(
+        "IPCNamespacePath",
+        Slot::Path(|d| &mut d.service.sandbox.ipc_path),
+        "The IPC of this file, such as /proc/PID/ns/ipc, in place of one of its own.",
+    ),
+    Setting::new(
         "PrivateUsers",
         Slot::Choice(names::<PrivateUsers>, |d, word| put(&mut d.service.sandbox.private_users, word)),
         "It sees the manager's user and its own alone (yes, self), or the first 65536 (identity), and its privileges \
