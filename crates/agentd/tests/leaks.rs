@@ -1,4 +1,5 @@
-//! Thousands of lives of services leave nothing behind in the manager: no descriptor, no zombie, no memory, no file.
+//! Thousands of lives of services leave nothing behind in the manager: no descriptor, no zombie, no cgroup, no memory, no
+//! file.
 //! `AGENTD_LIVES` says how many, 3,000 by default.
 
 #![forbid(unsafe_code)]
@@ -9,6 +10,8 @@ mod common;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{Manager, Setup};
@@ -29,6 +32,7 @@ const SLACK: u64 = 1024;
 struct Held {
     descriptors: usize,
     zombies: usize,
+    cgroups: usize,
     mounts: usize,
     threads: usize,
     /// Entries of the runtime folder and of the folder of stamps.
@@ -40,6 +44,7 @@ impl Held {
     fn is_within(&self, before: &Self) -> bool {
         self.descriptors <= before.descriptors
             && self.zombies <= before.zombies
+            && self.cgroups <= before.cgroups
             && self.mounts <= before.mounts
             && self.threads <= before.threads
             && self.files.len() <= before.files.len()
@@ -51,11 +56,24 @@ impl Held {
         Self {
             descriptors: count(format!("/proc/{pid}/fd")),
             zombies: zombies(pid),
+            cgroups: cgroups(pid),
             mounts: fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap().lines().count(),
             threads: count(format!("/proc/{pid}/task")),
             files: files(manager),
         }
     }
+}
+
+/// The cgroups around that of the manager, which units have beside it; 0 where it has none.
+fn cgroups(pid: u32) -> usize {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let tree =
+        mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).find(|part| part[2] == "cgroup2");
+    let own = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/")?.strip_suffix("init.scope"));
+    let (Some(tree), Some(own)) = (tree, own) else { return 0 };
+    let found = Command::new("find").arg(Path::new(tree[1]).join(own)).args(["-type", "d"]).output().unwrap();
+    String::from_utf8_lossy(&found.stdout).lines().count()
 }
 
 fn files(manager: &Manager) -> Vec<String> {
