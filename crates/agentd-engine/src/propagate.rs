@@ -303,7 +303,14 @@ impl Manager {
             return true;
         }
         let definition = std::sync::Arc::clone(&entry.unit);
-        if entry.restarts().admit(&definition.unit, out.now.monotonic) {
+        let (limits, at) = (&definition.unit, out.now.monotonic);
+        let has_limit = !limits.start_limit_interval.is_zero() && limits.start_limit_burst > 0;
+        let passes = if has_limit || entry.service().is_some() {
+            entry.restarts().admit(limits, at)
+        } else {
+            entry.restarts().admit_at_once(at)
+        };
+        if passes {
             return true;
         }
         self.give_up(unit, &definition, out);

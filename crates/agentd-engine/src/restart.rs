@@ -19,6 +19,10 @@ pub(crate) const SPAWN_FAILURE_FLOOR: Duration = Duration::from_millis(100);
 /// `RestartMaxDelaySec` if that is longer.
 pub(crate) const STABLE_AFTER: Duration = Duration::from_secs(600);
 
+/// So many starts within so long are no work for a unit without processes, whatever it says of its start limit.
+const AT_ONCE_INTERVAL: Duration = Duration::from_secs(1);
+const AT_ONCE_BURST: u32 = 500;
+
 /// Whether `Restart` answers this end with a new start: the table of systemd.service(5), and two lines of our own
 /// (what was not signed, and what was started too often, is for a person to look at).
 pub(crate) const fn applies(policy: Restart, result: ServiceResult) -> bool {
@@ -152,6 +156,12 @@ impl Restarts {
     /// it is counted.
     pub(crate) fn admit(&mut self, unit: &UnitSection, at: Monotonic) -> bool {
         self.recent.admit(unit.start_limit_interval, unit.start_limit_burst, at)
+    }
+
+    /// The same for a unit without processes that has no start limit. What fails and is started again by what that
+    /// failure starts goes round within one turn of the manager, which would never end.
+    pub(crate) fn admit_at_once(&mut self, at: Monotonic) -> bool {
+        self.recent.admit(AT_ONCE_INTERVAL, AT_ONCE_BURST, at)
     }
 
     /// A new row begins if the service was up long enough.

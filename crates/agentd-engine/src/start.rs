@@ -103,10 +103,11 @@ impl Manager {
         if cause == Cause::Person {
             entry.restarts().forget();
         }
+        // Of any kind of unit: the next start is not for what this one was for, and counts for the start limit.
+        let (trigger, monitor) = (entry.trigger.take(), entry.monitor.take());
         match &entry.core {
             Core::Service(_) => {
-                let (definition, trigger) = (Arc::clone(&entry.unit), entry.trigger.take());
-                let run = Run::new(out.ids.run(), definition, trigger, entry.monitor.take());
+                let run = Run::new(out.ids.run(), Arc::clone(&entry.unit), trigger, monitor);
                 self.runs.insert(run.id, unit);
                 self.drive(unit, ServiceEvent::Start(Box::new(run)), out);
             }

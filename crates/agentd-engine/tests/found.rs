@@ -5,8 +5,8 @@
 
 mod desk;
 
-use agentd_engine::{Event, JobKind, JobMode, JobResult, Request};
-use agentd_unit::{LoadState, Restart, Unit};
+use agentd_engine::{Event, JobKind, JobMode, JobResult, Request, ServiceResult};
+use agentd_unit::{Body, LoadState, Restart, TimerTrigger, Unit};
 use desk::*;
 
 fn plain(own: &str) -> Unit {
@@ -207,4 +207,28 @@ fn job_timeout_sec_leaves_no_unit_of_a_shutdown_behind() {
     desk.advance(secs(5));
     desk.die("b.service", TERMINATED);
     assert_eq!(desk.sub("a.service"), "stop-sigterm");
+}
+
+/// A timer's start counts for its own limits, not for the start limit; the starts that follow from it do. And where
+/// there is no limit, a circle that turns without any process must still end: it would turn within one event.
+#[test]
+fn units_that_fail_and_start_each_other_at_once_come_to_an_end() {
+    for (case, burst, most) in [("a limit", 5, 100), ("no limit", 0, 10_000)] {
+        let socket = unit("a.socket", |u| {
+            u.body = Body::Socket(Box::default()); // Its service does not exist.
+            u.unit.on_failure.insert(name("b.target"));
+            u.unit.start_limit_burst = burst;
+        });
+        let mut clock = timer("t.timer", vec![TimerTrigger::Active(secs(1))], false);
+        if let Body::Timer(section) = &mut clock.body {
+            section.unit = Some(name("a.socket"));
+        }
+        let b = unit("b.target", |u| u.unit.requires.extend([name("a.socket")]));
+        let mut desk = Desk::new([socket, clock, b]);
+        desk.start("t.timer");
+        desk.advance(secs(2));
+        let view = desk.view("a.socket");
+        assert_eq!((view.sub, view.result), ("failed", ServiceResult::StartLimitHit), "{case}");
+        assert!(desk.effects.len() < most, "{case}: {} effects", desk.effects.len());
+    }
 }
