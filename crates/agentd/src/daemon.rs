@@ -66,6 +66,7 @@ impl Daemon {
             }
             if let Some(kind) = self.world.ending.take() {
                 self.last_answers().await;
+                self.sources.let_go();
                 return (kind, self.world);
             }
             if self.is_to_reexecute() {

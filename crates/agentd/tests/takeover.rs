@@ -178,6 +178,7 @@ fn a_program_that_cannot_be_executed_leaves_the_manager_as_it_is() {
     install(env!("CARGO_BIN_EXE_agentd").as_ref(), &program);
     let mut manager = setup.program(&program).start();
     let agent = manager.main_pid("counter");
+    until_it_says(&mut manager, 1);
     fs::remove_file(&program).unwrap();
     fs::write(&program, "no program").unwrap();
     manager.ok(&["daemon-reexec"]);

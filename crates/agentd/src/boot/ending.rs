@@ -30,9 +30,14 @@ pub fn end(kind: ShutdownKind, mut world: World, journal: &Journal) -> ExitCode 
         kill_stragglers();
     }
     let (log, mut cgroups) = (world.log.take(), world.cgroups.take());
-    let leave = || cgroups.take().map(CgroupRoot::leave);
+    let watches = std::mem::take(&mut world.watches);
+    let leave = || {
+        drop(watches);
+        cgroups.take().map(CgroupRoot::leave)
+    };
     thread::scope(|scope| {
-        // The kernel waits for a while before it moves the manager, which the log can use to write its files.
+        // The kernel waits for a while before it takes watches away and moves the manager; the log can use that to write
+        // its files.
         if let Err(error) = thread::Builder::new().spawn_scoped(scope, leave) {
             tracing::warn!(%error, "the manager's cgroups are left over");
         }

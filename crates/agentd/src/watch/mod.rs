@@ -125,6 +125,15 @@ impl Sources {
         self.armed = deadlines;
     }
 
+    /// Closes all of them for good, on a thread of its own: the kernel waits for tens of milliseconds where it takes
+    /// inotify(7) watches away, which the end of the manager can use. Where there is no thread they are closed here.
+    pub fn let_go(self) {
+        let thread = std::thread::Builder::new().name("sources".into());
+        if let Err(error) = thread.spawn(move || drop(self)) {
+            tracing::debug!(%error, "there is no thread that closes the sources");
+        }
+    }
+
     /// Has children looked at: of those that ended under a manager before nobody may tell any more.
     pub fn look_at_children(&mut self) {
         self.left.signals = true;
