@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::message::Reply;
+use crate::object::Object;
 
 /// Why a call was not carried out. `Display` is the sentence for people.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
@@ -177,7 +178,7 @@ impl CallError {
         let wire = serde_json::to_value(as_sent).unwrap_or_default();
         Reply {
             error: wire.get("error").and_then(Value::as_str).map(str::to_owned),
-            parameters: wire.get("parameters").and_then(Value::as_object).cloned().unwrap_or_default(),
+            parameters: wire.get("parameters").and_then(|it| Object::of(it).ok()).unwrap_or_default(),
             continues: false,
         }
     }

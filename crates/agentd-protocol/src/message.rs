@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::error::CallError;
 use crate::frame::{FrameError, MAX_ANSWER, MAX_FRAME, seal};
+use crate::object::Object;
 
 /// Why bytes are no message.
 #[derive(Debug, thiserror::Error)]
@@ -72,8 +73,8 @@ impl Call {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Reply {
     /// The results by name, or the error's.
-    #[serde(default, deserialize_with = "crate::manager::or_default")]
-    pub parameters: Map<String, Value>,
+    #[serde(default)]
+    pub parameters: Object,
     /// Another reply to the same call follows.
     #[serde(default, skip_serializing_if = "is_false")]
     pub continues: bool,
@@ -88,7 +89,7 @@ impl Reply {
     /// # Errors
     /// If the value does not become a JSON object, which every type of this crate does.
     pub fn last<T: Serialize>(value: &T) -> Result<Self, MessageError> {
-        Ok(Self { parameters: to_object(value)?, continues: false, error: None })
+        Ok(Self { parameters: Object::of(value)?, continues: false, error: None })
     }
 
     /// A reply after which others come; only for a call with `more`.
@@ -120,10 +121,10 @@ impl Reply {
     /// # Errors
     /// The error that the manager sent; [`CallError::Malformed`] if its answer is not of the type.
     pub fn into_result<T: DeserializeOwned>(self) -> Result<T, CallError> {
+        let malformed = |error: serde_json::Error| CallError::Malformed { message: error.to_string() };
         match self.error {
-            Some(name) => Err(CallError::from_wire(name, self.parameters)),
-            None => serde_json::from_value(Value::Object(self.parameters))
-                .map_err(|error| CallError::Malformed { message: error.to_string() }),
+            Some(name) => Err(CallError::from_wire(name, self.parameters.read().map_err(malformed)?)),
+            None => self.parameters.read().map_err(malformed),
         }
     }
 }
@@ -136,9 +137,12 @@ fn from_object<T: DeserializeOwned>(frame: &[u8]) -> Result<T, MessageError> {
     Ok(serde_json::from_slice(frame)?)
 }
 
-/// varlink calls and replies carry objects only.
+/// varlink calls carry objects only.
 pub(crate) fn to_object<T: Serialize>(value: &T) -> Result<Map<String, Value>, serde_json::Error> {
-    serde_json::from_value(serde_json::to_value(value)?)
+    match serde_json::to_value(value)? {
+        Value::Object(object) => Ok(object),
+        other => serde_json::from_value(other),
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]

@@ -34,8 +34,11 @@ pub fn cut(text: &str, max: usize) -> String {
 pub fn pages<T: Serialize>(items: Vec<T>) -> Result<Vec<Vec<T>>, serde_json::Error> {
     let mut pages = vec![Vec::new()];
     let mut size = 0;
+    let mut json = Vec::new();
     for item in items {
-        let length = serde_json::to_vec(&item)?.len() + 1;
+        json.clear();
+        serde_json::to_writer(&mut json, &item)?;
+        let length = json.len() + 1;
         if size > 0 && size + length > PAGE {
             pages.push(Vec::new());
             size = 0;

@@ -168,7 +168,7 @@ fn every_error_that_is_described_is_typed() {
             let error = CallError::from_wire(full.clone(), parameters.clone());
             assert!(!matches!(error, CallError::Other { .. }), "{full}");
             let reply = error.to_reply();
-            assert_eq!((reply.error, reply.parameters), (Some(full), parameters));
+            assert_eq!((reply.error, reply.parameters.read().unwrap()), (Some(full), parameters));
         }
     }
 }
