@@ -101,3 +101,21 @@ fn a_service_that_leaves_its_cgroup_is_stopped_all_the_same() {
     assert!(!is_alive(pid));
     assert_eq!(manager.property("leaver.service", "Result"), "timeout");
 }
+
+#[test]
+fn what_the_tasks_of_a_unit_wait_for_shows_in_its_status() {
+    let setup = Setup::new("pressure");
+    // Two that want the same processor all the time.
+    setup.unit(
+        "busy.service",
+        "[Service]\nCPUAffinity = \"0\"\nExecStart = [\"/bin/sh\", \"-c\", \"while :; do :; done & while :; do :; done\"]\n",
+    );
+    let mut manager = setup.start();
+    manager.ok(&["start", "busy"]);
+    let has_cgroup = !manager.property("busy", "ControlGroup").is_empty();
+    if has_cgroup && std::path::Path::new("/proc/pressure/cpu").exists() {
+        manager.until("no pressure is seen", |m| m.ok(&["status", "busy"]).contains("Pressure: cpu: "));
+    } else {
+        eprintln!("this kernel does not tell what tasks wait for");
+    }
+}

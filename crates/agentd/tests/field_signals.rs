@@ -218,3 +218,23 @@ fn b071_a_service_that_never_stops_talking_delays_nobody() {
     manager.until_property("ticked", "ActiveState", "active");
     manager.ok(&["stop", "talker"]);
 }
+
+#[test]
+fn a_start_that_asks_for_more_time_gets_it() {
+    let setup = Setup::new("extend");
+    let more = "say(b'EXTEND_TIMEOUT_USEC=60000000')\n".to_owned();
+    for (name, before) in [("extended", more.as_str()), ("punctual", "")] {
+        // Longer than its unit lets a start take: what it asked for makes the difference.
+        let source = format!(
+            "{}{before}time.sleep(4.5)\nsay(b'READY=1')\ntime.sleep(1000)\n",
+            READY.replace("say(b'READY=1')\n", "")
+        );
+        let program = python(&setup, name, &source);
+        service(&setup, name, &format!("Type=notify\nTimeoutStartSec=4\nExecStart={program}"));
+    }
+    let mut manager = setup.start();
+    manager.ok(&["--no-block", "start", "extended", "punctual"]);
+    manager.until_property("extended", "ActiveState", "active");
+    manager.until_property("punctual", "ActiveState", "failed");
+    assert_eq!(manager.property("punctual", "Result"), "timeout");
+}
