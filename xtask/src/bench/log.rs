@@ -91,9 +91,12 @@ fn kept_by_s6(bench: &Bench, lines: u32, way: &mut Way) -> Result<()> {
     logger.arg(scratch.path().join("log")).stdin(Stdio::piped());
     let mut logger = logger.spawn().during(|| "cannot run s6-log".into())?;
     let pipe = logger.stdin.take().ok_or_else(|| Error::new("s6-log has no standard input"))?;
-    let mut chatter = bench.cast.driver("chatter");
-    chatter.arg(marks.path()).arg(lines.to_string()).stdout(pipe);
-    let mut chatter = chatter.spawn().during(|| "cannot run the driver".into())?;
+    let mut command = bench.cast.driver("chatter");
+    command.arg(marks.path()).arg(lines.to_string()).stdout(pipe);
+    let spawned = command.spawn().during(|| "cannot run the driver".into());
+    // It holds the pipe, whose end s6-log waits for.
+    drop(command);
+    let mut chatter = spawned?;
     let added = way.add(&marks, logger.id(), lines);
     // s6-log ends with who speaks.
     drop(chatter.kill());
