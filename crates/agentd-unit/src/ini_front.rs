@@ -15,7 +15,21 @@ use crate::source::SourceFile;
 use crate::toml_front::MAX_ERRORS;
 
 /// What systemd takes for white space.
-const BLANK: [char; 4] = [' ', '\t', '\n', '\r'];
+const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// The text from its first byte that is not white space.
+fn trim_start(text: &str) -> &str {
+    let start = text.bytes().position(|byte| !is_blank(byte));
+    &text[start.unwrap_or(text.len())..]
+}
+
+/// The text up to its last byte that is not white space.
+fn trim_end(text: &str) -> &str {
+    let end = text.bytes().rposition(|byte| !is_blank(byte));
+    &text[..end.map_or(0, |end| end + 1)]
+}
 
 /// One thing that stands in a file, in the order of the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,31 +54,35 @@ pub(crate) enum Item<'a> {
 /// Reads a file. What could be read is returned also where there are errors, so that all are found in one pass.
 #[must_use]
 pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments<'_>, Vec<Diagnostic>) {
-    let (items, problems) = items(source);
     let mut found = Assignments::default();
     let mut places = BTreeMap::new();
     let mut current = 0;
-    for item in items {
-        match item {
-            Item::Section(name) => {
-                current = *places.entry(name.text.clone()).or_insert_with(|| {
-                    found.sections.push(name);
-                    found.sections.len() - 1
-                });
-            }
-            Item::Assignment { section: Some(_), key, value } => {
-                found.assignments.push(Assignment { section: current, key, value });
-            }
-            Item::Assignment { .. } | Item::Blank | Item::Comment(_) => {}
+    let problems = walk(source, &mut |item| match item {
+        Item::Section(name) => {
+            current = *places.entry(name.text.clone()).or_insert_with(|| {
+                found.sections.push(name);
+                found.sections.len() - 1
+            });
         }
-    }
+        Item::Assignment { section: Some(_), key, value } => {
+            found.assignments.push(Assignment { section: current, key, value });
+        }
+        Item::Assignment { .. } | Item::Blank | Item::Comment(_) => {}
+    });
     (found, problems)
 }
 
 /// Reads a file into all that stands in it, comments too.
 #[must_use]
 pub(crate) fn items(source: &Arc<SourceFile>) -> (Vec<Item<'_>>, Vec<Diagnostic>) {
-    let mut reader = Reader { source, items: Vec::new(), problems: Vec::new(), section: Where::Nowhere };
+    let mut items = Vec::new();
+    let problems = walk(source, &mut |item| items.push(item));
+    (items, problems)
+}
+
+/// Hands on what stands in a file, one thing after the other; what is wrong with it.
+fn walk<'a>(source: &'a Arc<SourceFile>, each: &mut dyn FnMut(Item<'a>)) -> Vec<Diagnostic> {
+    let mut reader = Reader { source, each, problems: Vec::new(), section: Where::Nowhere };
     let mut pending: Option<Logical<'_>> = None;
     let mut start = 0;
     for physical in source.text().split_inclusive('\n') {
@@ -77,9 +95,9 @@ pub(crate) fn items(source: &Arc<SourceFile>) -> (Vec<Item<'_>>, Vec<Diagnostic>
             line.start = '\u{feff}'.len_utf8();
         }
         let text = &source.text()[line.clone()];
-        let trimmed = text.trim_start_matches(BLANK);
+        let trimmed = trim_start(text);
         if trimmed.starts_with(['#', ';']) {
-            reader.items.push(Item::Comment(line.end - trimmed.len()..line.end));
+            (reader.each)(Item::Comment(line.end - trimmed.len()..line.end));
             continue;
         }
         let mut logical = match pending.take() {
@@ -92,7 +110,7 @@ pub(crate) fn items(source: &Arc<SourceFile>) -> (Vec<Item<'_>>, Vec<Diagnostic>
                 logical
             }
         };
-        let backslashes = text.len() - text.trim_end_matches('\\').len();
+        let backslashes = text.bytes().rev().take_while(|byte| *byte == b'\\').count();
         if backslashes % 2 == 1 {
             let joined = logical.text.to_mut();
             joined.pop();
@@ -105,7 +123,7 @@ pub(crate) fn items(source: &Arc<SourceFile>) -> (Vec<Item<'_>>, Vec<Diagnostic>
     if let Some(logical) = pending {
         reader.line(&logical);
     }
-    (reader.items, reader.problems)
+    reader.problems
 }
 
 /// A line with those that its backslashes join to it.
@@ -135,21 +153,22 @@ enum Where<'a> {
     In(Cow<'a, str>),
 }
 
-struct Reader<'a> {
+struct Reader<'a, 'e> {
     source: &'a Arc<SourceFile>,
-    items: Vec<Item<'a>>,
+    each: &'e mut dyn FnMut(Item<'a>),
     problems: Vec<Diagnostic>,
     section: Where<'a>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Reader<'a, '_> {
     fn line(&mut self, logical: &Logical<'a>) {
         let text = &*logical.text;
-        let begin = text.len() - text.trim_start_matches(BLANK).len();
-        let content = text.trim_matches(BLANK);
+        let content = trim_start(text);
+        let begin = text.len() - content.len();
+        let content = trim_end(content);
         let whole = begin..begin + content.len();
         if content.is_empty() {
-            return self.items.push(Item::Blank);
+            return (self.each)(Item::Blank);
         }
         if !self.characters_are_fine(logical, &whole) {
             return;
@@ -160,13 +179,13 @@ impl<'a> Reader<'a> {
         let Some((before, after)) = content.split_once('=') else {
             return self.no_equal_sign(content, logical.pieces.range(&whole));
         };
-        let key = whole.start..whole.start + before.trim_end_matches(BLANK).len();
+        let key = whole.start..whole.start + trim_end(before).len();
         let key = Name { span: logical.pieces.range(&key), text: logical.part(key) };
         if key.text.is_empty() {
             let help = "write KEY=VALUE".to_owned();
             return self.refuse(key.span, "there is no key before the '='".to_owned(), help);
         }
-        let value = after.trim_start_matches(BLANK);
+        let value = trim_start(after);
         let value = whole.end - value.len()..whole.end;
         let section = match &self.section {
             Where::In(section) => Some(section.clone()),
@@ -178,7 +197,7 @@ impl<'a> Reader<'a> {
             line: Some(logical.pieces.part(&value)),
             raw: Raw::Text(logical.part(value)),
         };
-        self.items.push(Item::Assignment { section, key, value });
+        (self.each)(Item::Assignment { section, key, value });
     }
 
     fn no_equal_sign(&mut self, content: &str, place: Range<usize>) {
@@ -256,7 +275,7 @@ impl<'a> Reader<'a> {
         let name = logical.part(whole.start + 1..whole.end - 1);
         self.section = Where::In(name.clone());
         let span = place.start + 1..place.end - 1;
-        self.items.push(Item::Section(Name { text: name, span }));
+        (self.each)(Item::Section(Name { text: name, span }));
     }
 
     fn refuse(&mut self, span: Range<usize>, message: String, help: String) {

@@ -189,9 +189,11 @@ impl<'r> Reader<'r> {
             return None;
         }
         let foreign = source.syntax() == Syntax::Systemd;
-        let old = if foreign { schema::renamed(section, key) } else { None };
+        // No old name is a key of its own section, as a test shows: what is one need not be looked for.
+        let present = section.setting(key);
+        let old = if foreign && present.is_none() { schema::renamed(section, key) } else { None };
         let (home, name) = old.unwrap_or((section, key));
-        let finding = match home.setting(name) {
+        let finding = match present.or_else(|| home.setting(name)) {
             Some(setting) if source.origin() == Origin::Control && !setting.limit => {
                 let message = format!(
                     "[{}] {key}: a file below control/ may set resource limits alone",

@@ -125,6 +125,9 @@ impl SpecifierContext {
     /// # Errors
     /// A specifier whose value is not known.
     pub fn expand_known(&self, text: &str, unit: &UnitName) -> Result<String, Refused> {
+        if !text.contains('%') {
+            return Ok(text.to_owned());
+        }
         let mut expanded = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(percent) = rest.find('%') {

@@ -4,11 +4,14 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// So many things are taken at once: starting the second thread costs about as much as reading one unit.
-const CHUNK: usize = 32;
+/// For more than so many things a second thread helps: starting it costs about as much as reading one unit.
+const ALONE: usize = 32;
 
-/// What `work` makes of each thing, in their order. A second thread helps if there is more than one chunk of them, more
-/// than one processor, and the system lets one be started; all it does is this work, and it is gone on return.
+/// So many things are taken at once. The thread that is done first waits for the other's last ones.
+const CHUNK: usize = 8;
+
+/// What `work` makes of each thing, in their order. A second thread helps if there are many of them, more than one
+/// processor, and the system lets one be started; all it does is this work, and it is gone on return.
 pub(super) fn map<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let help = || {
@@ -20,7 +23,7 @@ pub(super) fn map<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync)
             done.extend(chunk.map(|(place, thing)| (start + place, work(thing))));
         }
     };
-    let alone = things.len() <= CHUNK
+    let alone = things.len() <= ALONE
         || thread::available_parallelism().is_ok_and(|count| count == NonZero::<usize>::MIN);
     let mut all = if alone {
         help()
@@ -46,7 +49,7 @@ mod tests {
 
     #[test]
     fn everything_is_done_once_and_stays_in_order() {
-        for count in [0, 1, CHUNK, CHUNK + 1, 10 * CHUNK + 7] {
+        for count in [0, 1, CHUNK + 1, ALONE, ALONE + 1, 10 * ALONE + 7] {
             let things: Vec<usize> = (0..count).collect();
             let calls = AtomicUsize::new(0);
             let made = map(&things, |thing| {

@@ -73,8 +73,19 @@ pub struct NamedFile {
 
 /// Every name with its state, in the order of names: what the folders have, and what was made without a file.
 pub(super) fn states(index: &Index, pass: &Pass<'_>) -> Vec<NamedFile> {
-    let mut found: BTreeMap<&UnitName, NamedFile> = BTreeMap::new();
+    // Both are in the order of names: one walk along them finds what is of one name.
+    let mut found = Vec::with_capacity(index.units.len());
+    let mut made = pass.units.iter().filter(|(_, unit)| unit.load != LoadState::NotFound).peekable();
+    let without_entry = |(name, unit): (&UnitName, &Arc<Unit>)| NamedFile {
+        name: name.clone(),
+        path: unit.fragment.clone(),
+        state: of_unit(index, name, Some(unit), &pass.units),
+    };
     for (name, entry) in &index.units {
+        while let Some(other) = made.next_if(|(other, _)| *other < name) {
+            found.push(without_entry(other));
+        }
+        let own = made.next_if(|(other, _)| *other == name).map(|(_, unit)| unit);
         let (path, state) = match entry {
             Entry::Mask(path) => (path.clone(), masked(index, path)),
             Entry::Alias { path, .. } => (path.clone(), FileState::Alias),
@@ -82,30 +93,30 @@ pub(super) fn states(index: &Index, pass: &Pass<'_>) -> Vec<NamedFile> {
             Entry::File(path) if name.is_template() => {
                 (path.clone(), template(name, &pass.template(name, path), &pass.units))
             }
-            Entry::File(path) => (path.clone(), of_name(index, name, &pass.units)),
+            Entry::File(path) => (path.clone(), of_unit(index, name, own, &pass.units)),
             Entry::Instance => {
-                let path = pass.units.get(name).and_then(|unit| unit.fragment.clone());
-                (path.unwrap_or_else(|| Path::new("").into()), of_name(index, name, &pass.units))
+                let path = own.and_then(|unit| unit.fragment.clone());
+                (path.unwrap_or_else(|| Path::new("").into()), of_unit(index, name, own, &pass.units))
             }
         };
-        found.insert(name, NamedFile { name: name.clone(), path: Some(path), state });
+        found.push(NamedFile { name: name.clone(), path: Some(path), state });
     }
-    for (name, unit) in &pass.units {
-        if unit.load != LoadState::NotFound {
-            let state = of_name(index, name, &pass.units);
-            let file = || NamedFile { name: name.clone(), path: unit.fragment.clone(), state };
-            found.entry(name).or_insert_with(file);
-        }
-    }
-    found.into_values().collect()
+    found.extend(made.map(without_entry));
+    found
 }
 
 fn masked(index: &Index, path: &Path) -> FileState {
     if index.is_runtime(path) { FileState::MaskedRuntime } else { FileState::Masked }
 }
 
-fn of_name(index: &Index, name: &UnitName, units: &BTreeMap<UnitName, Arc<Unit>>) -> FileState {
-    let Some(unit) = units.get(name) else { return FileState::Bad };
+/// What the unit of a name is for the boot; `None`: none was made.
+fn of_unit(
+    index: &Index,
+    name: &UnitName,
+    unit: Option<&Arc<Unit>>,
+    units: &BTreeMap<UnitName, Arc<Unit>>,
+) -> FileState {
+    let Some(unit) = unit else { return FileState::Bad };
     match unit.load {
         LoadState::Masked => return unit.fragment.as_deref().map_or(FileState::Masked, |p| masked(index, p)),
         LoadState::Error(_) | LoadState::BadSetting(_) | LoadState::NotFound => return FileState::Bad,

@@ -1,5 +1,6 @@
 //! What lies in the search path, by name: one look at every folder, nothing opened.
 
+use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -138,14 +139,23 @@ impl Index {
         path.parent().is_some_and(|folder| self.runtime_folders.iter().any(|one| one == folder))
     }
 
-    /// Takes a drop-in, unless a higher tier has one of the name.
-    pub(super) fn add_drop_in(&mut self, stem: &str, file: &str, drop_in: DropIn) {
-        let files = match self.drop_ins.get_mut(stem) {
-            Some(files) => files,
-            None => self.drop_ins.entry(stem.to_owned()).or_default(),
-        };
-        if let Err(place) = files.binary_search_by(|(known, _)| known.as_str().cmp(file)) {
-            files.insert(place, (file.to_owned(), drop_in));
+    /// Takes the drop-ins of a folder, sorted by name, but none whose name a higher tier has.
+    pub(super) fn add_drop_ins(&mut self, stem: String, found: Vec<(String, DropIn)>) {
+        if found.is_empty() {
+            return;
+        }
+        match self.drop_ins.entry(stem) {
+            Slot::Vacant(slot) => {
+                slot.insert(found);
+            }
+            Slot::Occupied(mut slot) => {
+                let files = slot.get_mut();
+                for (file, drop_in) in found {
+                    if let Err(place) = files.binary_search_by(|(known, _)| known.cmp(&file)) {
+                        files.insert(place, (file, drop_in));
+                    }
+                }
+            }
         }
     }
 

@@ -58,7 +58,9 @@ impl<'a> Pass<'a> {
 
     /// Loads all that the index has, and what that names.
     pub(super) fn all(&mut self, instances: &[UnitName]) {
-        let names = self.index.units.keys().chain(self.index.markers.keys()).chain(instances);
+        // What has a file of its own is read by then.
+        let other = self.index.units.iter().filter(|(_, entry)| !matches!(entry, Entry::File(_)));
+        let names = other.map(|(name, _)| name).chain(self.index.markers.keys()).chain(instances);
         let names: Vec<UnitName> = names.filter(|name| !name.is_template()).cloned().collect();
         self.files();
         for name in &names {
@@ -135,7 +137,8 @@ impl<'a> Pass<'a> {
             self.one_or_its_service(&name);
             let id = self.index.resolve(&name).unwrap_or(name);
             let Some(unit) = self.units.get(&id) else { continue };
-            waiting.extend(references(unit).into_iter().filter(|name| !is_known(name)));
+            let (edges, others) = references(unit);
+            waiting.extend(edges.cloned().chain(others).filter(|name| !is_known(name)));
         }
         self.pulls(Owners::Loaded);
     }
@@ -270,9 +273,12 @@ impl<'a> Pass<'a> {
     /// Makes the instances that units name, and those that these name.
     fn referenced_instances(&mut self) {
         let mut made = 0;
-        let is_instance = |name: &UnitName| name.instance().is_some_and(|instance| !instance.is_empty());
-        let named = self.units.values().flat_map(|unit| references(unit));
-        let mut waiting: BTreeSet<UnitName> = named.filter(is_instance).collect();
+        let is_instance = |name: &&UnitName| name.instance().is_some_and(|instance| !instance.is_empty());
+        let mut waiting = BTreeSet::new();
+        for unit in self.units.values() {
+            let (edges, others) = references(unit);
+            waiting.extend(edges.chain(&others).filter(is_instance).cloned());
+        }
         waiting.extend(
             self.index.pulls.iter().filter(|(_, counts)| **counts).map(|((_, _, name), _)| name.clone()),
         );
@@ -292,7 +298,8 @@ impl<'a> Pass<'a> {
                 self.units.remove(&name);
                 return;
             }
-            waiting.extend(references(unit));
+            let (edges, others) = references(unit);
+            waiting.extend(edges.cloned().chain(others));
         }
     }
 
@@ -376,14 +383,13 @@ fn section_of(name: &UnitName) -> &'static str {
     }
 }
 
-/// The units that a unit can cause to start.
-fn references(unit: &Unit) -> Vec<UnitName> {
+/// The units that a unit can cause to start: by its edges, and otherwise.
+fn references(unit: &Unit) -> (impl Iterator<Item = &UnitName>, Vec<UnitName>) {
     let u = &unit.unit;
     let edges = [&u.requires, &u.requisite, &u.wants, &u.binds_to, &u.upholds, &u.on_failure, &u.on_success];
-    let mut names: Vec<UnitName> = edges.into_iter().flatten().cloned().collect();
-    names.extend(unit.triggered());
+    let mut others: Vec<UnitName> = unit.triggered().into_iter().collect();
     if let Some(body) = unit.as_service() {
-        names.extend(body.service.life.sockets.iter().cloned());
+        others.extend(body.service.life.sockets.iter().cloned());
     }
-    names
+    (edges.into_iter().flatten(), others)
 }

@@ -37,7 +37,7 @@ pub(super) fn tier(index: &mut Index, folder: &TierFolder<'_>) {
             }
         }
     }
-    for (name, (path, found)) in units {
+    let units = units.into_iter().map(|(name, (path, found))| {
         let found = match several.remove(&name) {
             None => found,
             Some(files) => {
@@ -48,14 +48,21 @@ pub(super) fn tier(index: &mut Index, folder: &TierFolder<'_>) {
                 Entry::Bad { path, why }
             }
         };
-        index.units.entry(name).or_insert(found);
+        (name, found)
+    });
+    if index.units.is_empty() {
+        // In order already, so that nothing is looked for.
+        index.units = units.collect();
+    } else {
+        for (name, found) in units {
+            index.units.entry(name).or_insert(found);
+        }
     }
     // A folder for each unit: half of what looking at a tier takes.
-    for ((_, stem), listed) in
-        drop_ins.iter().zip(both::map(&drop_ins, |(path, stem)| listed(folder, path, stem)))
-    {
+    let all = both::map(&drop_ins, |(path, stem)| listed(folder, path, stem));
+    for ((_, stem), listed) in drop_ins.into_iter().zip(all) {
         index.problems.extend(listed.problems);
-        listed.files.into_iter().for_each(|(file, drop_in)| index.add_drop_in(stem, &file, drop_in));
+        index.add_drop_ins(stem, listed.files);
     }
 }
 

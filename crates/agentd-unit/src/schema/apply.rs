@@ -152,8 +152,11 @@ impl<'a> ApplyContext<'a> {
         let mut words = Vec::new();
         for word in self.take(&value.span, split)? {
             let place = value.place(&word.span);
-            let expanded = self.expand(&word.text, &place);
-            let expanded = expanded.map(Cow::into_owned);
+            if !word.text.contains('%') {
+                words.push((place, word.text));
+                continue;
+            }
+            let expanded = self.expand(&word.text, &place).map(Cow::into_owned);
             words.extend(self.take(&place, expanded).map(|word| (place, word)));
         }
         Some(words)

@@ -62,11 +62,11 @@ pub(super) fn command_list(field: &mut Vec<ExecCommand>, value: &Value<'_>, cx: 
 }
 
 /// A command that is written as a list of its words.
-fn one_command(list: &[Value<'_>], cx: &ApplyContext<'_>) -> Result<ExecCommand, Refused> {
-    let word = |item: &Value<'_>| {
-        if let Raw::Text(text) = &item.raw { Some(text.clone().into_owned()) } else { None }
+fn one_command<'v>(list: &'v [Value<'_>], cx: &ApplyContext<'_>) -> Result<ExecCommand, Refused> {
+    let word = |item: &'v Value<'_>| -> Option<&'v str> {
+        if let Raw::Text(text) = &item.raw { Some(&**text) } else { None }
     };
-    let Some(argv) = list.iter().map(word).collect::<Option<Vec<String>>>() else {
+    let Some(argv) = list.iter().map(word).collect::<Option<Vec<&str>>>() else {
         let help = "write [\"/bin/a\", \"b\"], or a list of such lists";
         return Err(Refused::with_help("wants a list of strings", help));
     };

@@ -288,3 +288,15 @@ pub(crate) fn has_section(name: &str) -> bool {
 
 /// Types of units that systemd has and agentd has not.
 pub(crate) const TYPES: [&str; 5] = ["mount", "automount", "swap", "device", "scope"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_old_name_is_a_key_of_its_own_section() {
+        for (section, old, ..) in RENAMED {
+            assert!(section.setting(old).is_none(), "[{}] {old}", section.as_str());
+        }
+    }
+}

@@ -21,7 +21,7 @@ pub fn parse_line(
     let parts = words.split(|word| word.plain && word.text == ";");
     let mut commands = Vec::new();
     for part in parts.filter(|part| !part.is_empty()) {
-        let argv: Vec<String> = part.iter().map(|word| word.text.clone()).collect();
+        let argv: Vec<&str> = part.iter().map(|word| word.text.as_str()).collect();
         commands.push(parse_argv(&argv, expand)?);
     }
     if commands.is_empty() {
@@ -34,9 +34,10 @@ pub fn parse_line(
 ///
 /// # Errors
 /// No program, one that is neither absolute nor a bare name, a specifier that is not known.
-pub fn parse_argv(argv: &[String], expand: Expand<'_>) -> Result<ExecCommand, Refused> {
+pub fn parse_argv<S: AsRef<str>>(argv: &[S], expand: Expand<'_>) -> Result<ExecCommand, Refused> {
     let (first, arguments) =
         argv.split_first().ok_or_else(|| Refused::with_help("the command is empty", HELP))?;
+    let first = first.as_ref();
     let mut command = ExecCommand {
         program: String::new(),
         argv: Vec::new(),
@@ -47,7 +48,8 @@ pub fn parse_argv(argv: &[String], expand: Expand<'_>) -> Result<ExecCommand, Re
     };
     let (program, separate_argv0) = prefixes(first, &mut command)?;
     command.program = program_path(&expand(program)?)?;
-    let mut arguments = arguments.iter().map(|argument| expand(argument)).collect::<Result<Vec<_>, _>>()?;
+    let mut arguments =
+        arguments.iter().map(|argument| expand(argument.as_ref())).collect::<Result<Vec<_>, _>>()?;
     if separate_argv0 {
         if arguments.is_empty() {
             let help = "with @ the second word is the name that the program sees";

@@ -44,7 +44,7 @@ pub fn split_with(text: &str, escapes: Escapes) -> Result<Vec<Word>, Refused> {
     let mut cursor = Cursor { text, at: 0, escapes };
     let mut words = Vec::new();
     loop {
-        while cursor.next_if(|c| c.is_ascii_whitespace()).is_some() {}
+        cursor.run(|byte| byte.is_ascii_whitespace());
         if cursor.peek().is_none() {
             return Ok(words);
         }
@@ -55,6 +55,9 @@ pub fn split_with(text: &str, escapes: Escapes) -> Result<Vec<Word>, Refused> {
 /// The first escape of a text that means nothing, as it stands there: what [`Escapes::Relaxed`] leaves alone.
 #[must_use]
 pub fn unknown_escape(text: &str) -> Option<&str> {
+    if !text.contains('\\') {
+        return None;
+    }
     let mut cursor = Cursor { text, at: 0, escapes: Escapes::Resolve };
     while let Some(c) = cursor.next() {
         let start = cursor.at - c.len_utf8();
@@ -72,7 +75,15 @@ struct Cursor<'t> {
     escapes: Escapes,
 }
 
-impl Cursor<'_> {
+impl<'t> Cursor<'t> {
+    /// Goes over bytes of a kind, which must end where characters do; the text that they are.
+    fn run(&mut self, is_one: impl Fn(u8) -> bool) -> &'t str {
+        let rest = &self.text[self.at..];
+        let end = rest.bytes().position(|byte| !is_one(byte)).unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
     fn peek(&self) -> Option<char> {
         self.text[self.at..].chars().next()
     }
@@ -92,7 +103,16 @@ impl Cursor<'_> {
         let mut bytes = Vec::new();
         let mut plain = true;
         let mut quoted: Option<char> = None;
-        while let Some(c) = self.next_if(|c| quoted.is_some() || !c.is_ascii_whitespace()) {
+        loop {
+            // What stands for itself, which is nearly all, is taken at once.
+            let (inside, escapes) = (quoted.is_some(), self.escapes != Escapes::Retain);
+            let plain_run = self.run(|byte| match byte {
+                b'"' | b'\'' => false,
+                b'\\' => !escapes,
+                byte => inside || !byte.is_ascii_whitespace(),
+            });
+            bytes.extend_from_slice(plain_run.as_bytes());
+            let Some(c) = self.next_if(|c| inside || !c.is_ascii_whitespace()) else { break };
             match c {
                 '\\' if self.escapes != Escapes::Retain => {
                     plain = false;
