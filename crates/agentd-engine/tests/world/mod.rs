@@ -313,11 +313,23 @@ impl World {
                 let mut dice = Dice::of(self.seed, &[TICK, tick.0.as_micros() as u64]);
                 let late = if dice.once_in(20) { dice.below(3000) } else { 0 };
                 self.go_to(tick + Duration::from_millis(late));
+                self.catch_up();
                 self.event(Event::Tick);
             }
             (Some(_), None) => {}
         }
         true
+    }
+
+    /// What has come while the manager was late is heard before its alarm, as the shell drains its sources first.
+    fn catch_up(&mut self) {
+        let due = |(at, _): &&(Monotonic, u64)| *at <= self.now.monotonic;
+        let due: Vec<_> = self.agenda.keys().filter(due).copied().collect();
+        for key in due {
+            if let Some(happening) = self.agenda.remove(&key) {
+                self.happen(happening);
+            }
+        }
     }
 
     fn next_tick(&self) -> Option<Monotonic> {
