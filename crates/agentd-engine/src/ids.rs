@@ -1,6 +1,8 @@
 //! Names for runs, effects, jobs and requests.
 
 use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
 
 /// One life of one unit, from the first command of its start to the last of its stop.
 ///
@@ -11,6 +13,15 @@ pub struct InvocationId(pub u128);
 impl fmt::Display for InvocationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)
+    }
+}
+
+/// Reads hex digits.
+impl FromStr for InvocationId {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        u128::from_str_radix(text, 16).map(Self)
     }
 }
 

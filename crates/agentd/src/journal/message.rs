@@ -119,9 +119,10 @@ impl Message {
         match name {
             "message" => self.text = value,
             "unit" => self.unit = Some(About::Said(value.into())),
-            "invocation_id" if u128::from_str_radix(&value, 16).is_ok() => {
-                self.invocation = u128::from_str_radix(&value, 16).ok().map(InvocationId);
-            }
+            "invocation_id" => match value.parse() {
+                Ok(run) => self.invocation = Some(run),
+                Err(_) => self.fields.push((name, value)),
+            },
             "message_id" => self.message_id = Some(value.into()),
             _ => self.fields.push((name, value)),
         }

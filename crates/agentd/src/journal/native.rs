@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use agentd_linux::{datagram, memfd};
 
-use super::message::{About, Message};
+use super::message::Message;
 use super::queue::{Outlet, Refusal};
 
 /// How long one attempt waits for a journal that does not read. The thread waits, nobody else; but it must see now
@@ -109,17 +109,18 @@ pub(crate) fn encode(message: &Message, user: bool) -> Vec<u8> {
     // When it was said; the journal knows only when it came, which for the first ones of a boot is later.
     let stamp = crate::log::stamp::format(message.realtime.0);
     put(&mut out, "SYSLOG_TIMESTAMP", &String::from_utf8_lossy(&stamp));
-    let names = if user {
+    let [unit_name, object_name, run_name] = if user {
         ["USER_UNIT", "OBJECT_SYSTEMD_USER_UNIT", "USER_INVOCATION_ID"]
     } else {
         // `journalctl -u` takes the first from PID 1 and the second from root.
         ["UNIT", "OBJECT_SYSTEMD_UNIT", "INVOCATION_ID"]
     };
-    for name in names[..2].iter().filter(|_| message.unit.is_some()) {
-        put(&mut out, name, message.unit.as_ref().map_or("", About::as_str));
+    if let Some(unit) = &message.unit {
+        put(&mut out, unit_name, unit.as_str());
+        put(&mut out, object_name, unit.as_str());
     }
     if let Some(run) = message.invocation {
-        put(&mut out, names[2], &run.to_string());
+        put(&mut out, run_name, &run.to_string());
     }
     if let Some(id) = &message.message_id {
         put(&mut out, "MESSAGE_ID", id);

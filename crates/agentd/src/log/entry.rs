@@ -159,7 +159,7 @@ fn parse_run(text: &[u8]) -> Option<Option<InvocationId>> {
         return Some(None);
     }
     let text = std::str::from_utf8(text).ok().filter(|t| t.len() == 32 && !t.starts_with('+'))?;
-    u128::from_str_radix(text, 16).ok().map(|run| Some(InvocationId(run)))
+    text.parse().ok().map(Some)
 }
 
 /// The entries in the bytes of whole lines, with their runs; lines before the first run line get `run`. Damaged

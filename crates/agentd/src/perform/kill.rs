@@ -172,7 +172,7 @@ fn with_tree<T>(
 pub fn run_in_environment(pid: u32) -> Option<InvocationId> {
     let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let value = environ.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(b"INVOCATION_ID="))?;
-    u128::from_str_radix(std::str::from_utf8(value).ok()?, 16).ok().map(InvocationId)
+    std::str::from_utf8(value).ok()?.parse().ok()
 }
 
 #[cfg(test)]

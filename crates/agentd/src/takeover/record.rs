@@ -186,7 +186,7 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
     let small = |key: &str| get(key).and_then(|value| value.parse::<u32>().ok());
     let span = |key: &str| number(key).map(Duration::from_nanos);
     let wall = |key: &str| get(key).and_then(|value| value.parse::<i64>().ok()).map(Realtime);
-    let run = |key: &str| get(key).and_then(|text| u128::from_str_radix(text, 16).ok()).map(InvocationId);
+    let run = |key: &str| get(key).and_then(|text| text.parse::<InvocationId>().ok());
     let result = || {
         let word = get("result");
         ServiceResult::ALL.into_iter().find(|result| Some(result.as_str()) == word)
