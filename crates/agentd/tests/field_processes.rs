@@ -11,28 +11,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::cases::is_root;
+use common::field::{python, read, service, signal};
 use common::{Manager, PATIENCE, Setup, is_alive, text};
-
-/// A unit in systemd's syntax.
-fn service(setup: &Setup, name: &str, lines: &str) {
-    setup.file(&format!("units/{name}.service"), &format!("[Service]\n{lines}\n"));
-}
-
-/// A program in Python, as the line that executes it.
-fn python(setup: &Setup, name: &str, source: &str) -> String {
-    let folder = setup.path("").display().to_string();
-    let head = format!("import os, signal, subprocess, sys, time\nFOLDER = {folder:?}\n");
-    let program = setup.file(&format!("{name}.py"), &format!("{head}{source}"));
-    format!("/usr/bin/python3 {}", program.display())
-}
-
-fn signal(name: &str, pid: u32) {
-    assert!(Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap().success());
-}
-
-fn read(manager: &Manager, name: &str) -> String {
-    fs::read_to_string(manager.path(name)).unwrap_or_default()
-}
 
 /// The state letter and the parent of every process.
 fn processes() -> Vec<(u32, char, u32)> {

@@ -7,24 +7,8 @@ mod common;
 
 use std::fs;
 
-use common::{Manager, Setup, text};
-
-/// A unit in systemd's syntax.
-fn service(setup: &Setup, name: &str, lines: &str) {
-    setup.file(&format!("units/{name}.service"), &format!("[Service]\n{lines}\n"));
-}
-
-/// A program in Python, as the line that executes it.
-fn python(setup: &Setup, name: &str, source: &str) -> String {
-    let folder = setup.path("").display().to_string();
-    let head = format!("import os, signal, socket, sys, time\nFOLDER = {folder:?}\n");
-    let program = setup.file(&format!("{name}.py"), &format!("{head}{source}"));
-    format!("/usr/bin/python3 {}", program.display())
-}
-
-fn read(manager: &Manager, name: &str) -> String {
-    fs::read_to_string(manager.path(name)).unwrap_or_default()
-}
+use common::field::{python, read, service};
+use common::{Setup, text};
 
 #[test]
 fn b037_the_time_for_a_stop_is_a_bound_and_no_pause() {

@@ -6,8 +6,8 @@
 mod common;
 
 use std::fs;
-use std::process::Command;
 
+use common::field::signal;
 use common::{Manager, Setup};
 
 /// A service whose helper says it all and is gone, reaped by its parent: `go` lets the helper speak, `done` says that it is
@@ -113,8 +113,4 @@ fn kernel_tells_the_cgroup_of_the_dead() -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 16)
-}
-
-fn signal(name: &str, pid: u32) {
-    assert!(Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap().success());
 }

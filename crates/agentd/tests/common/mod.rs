@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its own part of this module")]
 
 pub mod cases;
+pub mod field;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
