@@ -1,11 +1,14 @@
 //! What it takes to load units with two drop-ins each: `loading [COUNT]…`, both syntaxes, beside
 //! `systemd-analyze verify` on the same files where it is installed. To be measured with `--release`.
 //!
-//! Times are what a person waits, the least of several rounds: the loader reads with two threads.
+//! Times are what a person waits, medians of rounds in which all are done one after the other, so that what else the
+//! machine does meets them alike. For profilers: `loading --keep COUNT` makes the files and names their two folders,
+//! `loading --load FOLDER COUNT ROUNDS` loads them so often.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test program: what is not as expected ends it")]
 
 use std::fs;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,42 +18,80 @@ use agentd_unit::{
     LoadReport, LoadState, Loader, LoaderConfig, LocalZone, OpenGate, SearchPath, SpecifierContext, Trusted,
 };
 
-/// So often each is done; the fastest counts.
-const ROUNDS: usize = 10;
-/// systemd takes longer, and so is disturbed less.
-const ROUNDS_OF_SYSTEMD: usize = 3;
+/// So often each is done.
+const ROUNDS: usize = 11;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    if let [flag, folder, count] = words.as_slice()
-        && flag == "--memory"
-    {
-        // In a process of its own: nothing was freed here that could be used again.
-        let before = resident();
-        let report = load(Path::new(folder), count.parse().unwrap());
-        println!("{}", (resident() - before) / 1024);
-        return drop(report);
+    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["--memory", folder, count] => {
+            // In a process of its own: nothing was freed here that could be used again.
+            let before = resident();
+            let report = load(Path::new(folder), count.parse().unwrap());
+            println!("{}", (resident() - before) / 1024);
+            drop(report);
+        }
+        ["--keep", count] => {
+            for toml in [true, false] {
+                let folder = ManuallyDrop::new(Folder::new(count.parse().unwrap(), toml));
+                println!("{}", folder.0.display());
+            }
+        }
+        ["--load", folder, count, rounds] => {
+            for _ in 0..rounds.parse().unwrap() {
+                let took = measure(Path::new(folder), count.parse().unwrap());
+                println!("{:.1} ms", millis(took));
+            }
+        }
+        counts => table(counts),
     }
-    let counts: Vec<usize> = words.iter().map(|word| word.parse().unwrap()).collect();
+}
+
+fn table(counts: &[&str]) {
+    let counts: Vec<usize> = counts.iter().map(|word| word.parse().unwrap()).collect();
     let counts = if counts.is_empty() { vec![100, 1000, 10_000] } else { counts };
     println!(
-        "{:>6} {:>11} {:>11} {:>13} {:>24}",
-        "units", "TOML", "INI", "memory (INI)", "systemd-analyze verify"
+        "{:>6} {:>10} {:>10} {:>13} {:>23} {:>12} {:>12}",
+        "units", "TOML", "INI", "memory (INI)", "systemd-analyze verify", "to TOML", "to INI"
     );
     for count in counts {
-        let toml = Folder::new(count, true);
-        let ini = Folder::new(count, false);
-        // It takes minutes beyond a thousand.
-        let rounds = if count <= 1000 { ROUNDS_OF_SYSTEMD } else { 0 };
-        let systemd = (0..rounds).filter_map(|_| verify(&ini.0)).min();
-        let systemd = systemd.map_or("-".to_owned(), |time| format!("{} ms", time.as_millis()));
+        let (toml, ini) = (Folder::new(count, true), Folder::new(count, false));
+        let mut rounds = Vec::new();
+        for round in 0..=ROUNDS {
+            // It takes minutes beyond a thousand.
+            let systemd = if count <= 1000 { verify(&ini.0) } else { None };
+            let times = [Some(measure(&toml.0, count)), Some(measure(&ini.0, count)), systemd];
+            // The first only makes everything warm.
+            if round > 0 {
+                rounds.push(times.map(|time| time.map(millis)));
+            }
+        }
+        let of = |figure: &dyn Fn(&[Option<f64>; 3]) -> Option<f64>| median(rounds.iter().filter_map(figure));
+        let shown = |figure: Option<f64>, unit| match figure {
+            Some(figure) => format!("{figure:.1}{unit}"),
+            None => "-".to_owned(),
+        };
         println!(
-            "{count:>6} {:>8.1} ms {:>8.1} ms {:>9} KiB {systemd:>24}",
-            measure(&toml.0, count).as_secs_f64() * 1e3,
-            measure(&ini.0, count).as_secs_f64() * 1e3,
+            "{count:>6} {:>10} {:>10} {:>9} KiB {:>23} {:>12} {:>12}",
+            shown(of(&|[toml, ..]| *toml), " ms"),
+            shown(of(&|[_, ini, _]| *ini), " ms"),
             memory(&ini.0, count),
+            shown(of(&|[.., systemd]| *systemd), " ms"),
+            shown(of(&|[toml, _, systemd]| Some((*systemd)? / (*toml)?)), " times"),
+            shown(of(&|[_, ini, systemd]| Some((*systemd)? / (*ini)?)), " times"),
         );
     }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// The figure in the middle; `None`: there is none.
+fn median(figures: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut figures: Vec<f64> = figures.collect();
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied()
 }
 
 /// How much a process grows by a load, in KiB.
@@ -122,14 +163,11 @@ fn toml_texts(number: usize, before: &str) -> [String; 3] {
 
 /// The time of a load.
 fn measure(folder: &Path, count: usize) -> Duration {
-    let round = || {
-        let begin = Instant::now();
-        let report = load(folder, count);
-        let took = begin.elapsed();
-        drop(report);
-        took
-    };
-    (0..ROUNDS).map(|_| round()).min().unwrap()
+    let begin = Instant::now();
+    let report = load(folder, count);
+    let took = begin.elapsed();
+    drop(report);
+    took
 }
 
 fn load(folder: &Path, count: usize) -> LoadReport {

@@ -59,7 +59,12 @@ impl Draft {
     pub(crate) fn saw_key(&mut self, section: Section, key: &'static str, place: Place) {
         match self.keys.iter_mut().find(|(of, known, _)| (*of, *known) == (section, key)) {
             Some((.., known)) => *known = place,
-            None => self.keys.push((section, key, place)),
+            None => {
+                if self.keys.is_empty() {
+                    self.keys.reserve(16);
+                }
+                self.keys.push((section, key, place));
+            }
         }
     }
 

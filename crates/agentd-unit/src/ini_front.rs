@@ -14,6 +14,9 @@ use crate::diagnostic::{Diagnostic, quote};
 use crate::source::SourceFile;
 use crate::toml_front::MAX_ERRORS;
 
+/// So many sections or keys few files exceed.
+const FEW: usize = 16;
+
 /// What systemd takes for white space.
 const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
@@ -54,15 +57,22 @@ pub(crate) enum Item<'a> {
 /// Reads a file. What could be read is returned also where there are errors, so that all are found in one pass.
 #[must_use]
 pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments<'_>, Vec<Diagnostic>) {
-    let mut found = Assignments::default();
+    let mut found = Assignments { sections: Vec::new(), assignments: Vec::with_capacity(FEW) };
+    // The sections from the first on that are not few any more.
     let mut places = BTreeMap::new();
     let mut current = 0;
     let problems = walk(source, &mut |item| match item {
         Item::Section(name) => {
-            current = *places.entry(name.text.clone()).or_insert_with(|| {
+            let count = found.sections.len();
+            let early = found.sections.iter().take(FEW).position(|known| known.text == name.text);
+            current = match early {
+                Some(place) => place,
+                None if count < FEW => count,
+                None => *places.entry(name.text.clone()).or_insert(count),
+            };
+            if current == count {
                 found.sections.push(name);
-                found.sections.len() - 1
-            });
+            }
         }
         Item::Assignment { section: Some(_), key, value } => {
             found.assignments.push(Assignment { section: current, key, value });

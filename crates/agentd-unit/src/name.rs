@@ -9,6 +9,18 @@ use std::sync::Arc;
 /// The longest name, in bytes, as in systemd (UNIT_NAME_MAX).
 const NAME_MAX: usize = 255;
 
+/// By byte: whether names have it.
+const ALLOWED: [bool; 256] = {
+    let mut allowed = [false; 256];
+    let mut byte = 0;
+    while byte < allowed.len() {
+        let c = byte as u8;
+        allowed[byte] = c.is_ascii_alphanumeric() || matches!(c, b':' | b'-' | b'_' | b'.' | b'\\' | b'@');
+        byte += 1;
+    }
+    allowed
+};
+
 /// The kind of a unit: the ending of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UnitType {
@@ -95,11 +107,18 @@ impl UnitName {
     /// # Errors
     /// The first rule that the text breaks.
     pub fn parse(text: &str) -> Result<Self, UnitNameError> {
+        Self::check(text).map(|()| Self(text.into()))
+    }
+
+    /// Whether [`Self::parse`] takes a text.
+    ///
+    /// # Errors
+    /// The first rule that the text breaks.
+    pub(crate) fn check(text: &str) -> Result<(), UnitNameError> {
         if text.len() > NAME_MAX {
             return Err(UnitNameError::TooLong(text.to_owned()));
         }
-        let allowed = |b: u8| b.is_ascii_alphanumeric() || b":-_.\\@".contains(&b);
-        if let Some(place) = text.bytes().position(|b| !allowed(b)) {
+        if let Some(place) = text.bytes().position(|byte| !ALLOWED[usize::from(byte)]) {
             // All before is ASCII, so a character begins there.
             let character = text[place..].chars().next().unwrap_or_default();
             return Err(UnitNameError::Character { name: text.to_owned(), character });
@@ -111,7 +130,7 @@ impl UnitName {
         if stem.is_empty() || stem.starts_with('@') {
             return Err(UnitNameError::Empty(text.to_owned()));
         }
-        Ok(Self(text.into()))
+        Ok(())
     }
 
     /// The unit that a file such as `web.service.toml` or `web.service` is for.

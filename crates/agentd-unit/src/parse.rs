@@ -75,6 +75,8 @@ struct Reader<'a> {
     diagnostics: Vec<Diagnostic>,
     /// How many warnings and errors were found, those that are not told too.
     counts: [usize; 2],
+    /// Room for the sections of one file.
+    sections: Vec<Option<Section>>,
     /// How many assignments of all files were looked at.
     position: usize,
     /// Keys that an empty value at this position makes what they are by default: what was set before it does not count.
@@ -95,6 +97,7 @@ impl<'r> Reader<'r> {
             draft: Draft::default(),
             diagnostics,
             counts: [0; 2],
+            sections: Vec::new(),
             position: 0,
             taken_back,
             resets,
@@ -120,8 +123,9 @@ impl<'r> Reader<'r> {
     }
 
     fn file(&mut self, file: &Arc<SourceFile>, found: &Assignments<'_>) {
-        let sections: Vec<Option<Section>> =
-            found.sections.iter().map(|name| self.section(file, name)).collect();
+        let mut sections = take(&mut self.sections);
+        sections.clear();
+        sections.extend(found.sections.iter().map(|name| self.section(file, name)));
         for assignment in &found.assignments {
             self.position += 1;
             if let Some(section) = sections.get(assignment.section).copied().flatten()
@@ -130,6 +134,7 @@ impl<'r> Reader<'r> {
                 self.apply(file, section, setting, assignment);
             }
         }
+        self.sections = sections;
     }
 
     /// The section of this name, if the unit may have it; `X-` sections are for other programs. Files in systemd's
@@ -327,7 +332,7 @@ pub(crate) fn missing(section: Section, home: Section, name: &str, key: &str) ->
 }
 
 fn assemble(name: &UnitName, files: &[Arc<SourceFile>], draft: &mut Draft) -> Unit {
-    let mut unit = Unit::not_found(name.clone());
+    let mut unit = Unit::with_body(name.clone(), body(name, draft));
     unit.fragment = files.first().map(|file| Arc::clone(file.shared_path()));
     unit.drop_ins = files.iter().skip(1).map(|file| Arc::clone(file.shared_path())).collect();
     unit.sources = files.to_vec();
@@ -341,7 +346,12 @@ fn assemble(name: &UnitName, files: &[Arc<SourceFile>], draft: &mut Draft) -> Un
     unit.implicit_order = !foreign;
     let by_itself = unit.install.enabled.unwrap_or(!foreign);
     unit.enabled = unit.install.present && by_itself && !name.is_template();
-    unit.body = match name.unit_type() {
+    unit
+}
+
+/// The section of a unit's type.
+fn body(name: &UnitName, draft: &mut Draft) -> Body {
+    match name.unit_type() {
         UnitType::Service => {
             // Lists grow in steps; what is loaded stays as it is.
             ExecKind::ALL.into_iter().for_each(|kind| draft.service.shrink_commands(kind));
@@ -360,8 +370,7 @@ fn assemble(name: &UnitName, files: &[Arc<SourceFile>], draft: &mut Draft) -> Un
         UnitType::Socket => Body::Socket(Box::new(take(&mut draft.socket))),
         UnitType::Path => Body::Path(Box::new(take(&mut draft.path))),
         UnitType::Target => Body::Target,
-    };
-    unit
+    }
 }
 
 /// The timer, socket and path unit that a service brings: they take the service's `[Install]` over, since they and not

@@ -148,6 +148,11 @@ impl Unit {
             UnitType::Path => Body::Path(Box::default()),
             UnitType::Target => Body::Target,
         };
+        Self::with_body(name, body)
+    }
+
+    /// A unit of which nothing but its body is known.
+    pub(crate) fn with_body(name: UnitName, body: Body) -> Self {
         Self {
             name,
             aliases: Vec::new(),

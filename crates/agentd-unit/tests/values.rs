@@ -214,7 +214,7 @@ fn words_have_systemds_quotes_and_escapes() {
         ("", vec![]),
     ] {
         let found = words::split(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        assert_eq!(found.iter().map(|word| word.text.as_str()).collect::<Vec<_>>(), expected, "{text}");
+        assert_eq!(found.iter().map(|word| &*word.text).collect::<Vec<_>>(), expected, "{text}");
     }
     for text in [
         r#""a"#,

@@ -49,7 +49,7 @@ pub(super) fn item(text: &str, shape: Shape) -> Result<Item, Refused> {
 fn commands(text: &str) -> Result<Vec<String>, Refused> {
     let words = words::split_with(text, Escapes::Relaxed)?;
     let parts = words.split(|word| word.plain && word.text == ";").filter(|part| !part.is_empty());
-    let list = |part: &[words::Word]| {
+    let list = |part: &[words::Word<'_>]| {
         let words: Vec<String> = part.iter().map(|word| string(&specifiers_escaped(&word.text))).collect();
         format!("[{}]", words.join(", "))
     };

@@ -1,6 +1,7 @@
 //! The same work on a list of things, shared by two processors where there are two.
 
 use std::num::NonZero;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -10,22 +11,29 @@ const ALONE: usize = 32;
 /// So many things are taken at once. The thread that is done first waits for the other's last ones.
 const CHUNK: usize = 8;
 
-/// What `work` makes of each thing, in their order. A second thread helps if there are many of them, more than one
+/// Whether there is one processor alone. Asking reads files of the cgroup tree.
+static LONELY: LazyLock<bool> =
+    LazyLock::new(|| thread::available_parallelism().is_ok_and(|count| count == NonZero::<usize>::MIN));
+
+/// What `work` makes of each thing, in their order. Each thread has a `S` of its own, so that what one thing after the
+/// other uses again needs no lock. A second thread helps if there are many of them, more than one
 /// processor, and the system lets one be started; all it does is this work, and it is gone on return.
-pub(super) fn map<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(super) fn map<T: Sync, R: Send, S: Default>(
+    things: &[T],
+    work: impl Fn(&mut S, &T) -> R + Sync,
+) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let help = || {
+        let mut own = S::default();
         let mut done: Vec<(usize, R)> = Vec::new();
         loop {
             let start = next.fetch_add(CHUNK, Ordering::Relaxed);
             let Some(rest) = things.get(start..).filter(|rest| !rest.is_empty()) else { return done };
             let chunk = rest.iter().take(CHUNK).enumerate();
-            done.extend(chunk.map(|(place, thing)| (start + place, work(thing))));
+            done.extend(chunk.map(|(place, thing)| (start + place, work(&mut own, thing))));
         }
     };
-    let alone = things.len() <= ALONE
-        || thread::available_parallelism().is_ok_and(|count| count == NonZero::<usize>::MIN);
-    let mut all = if alone {
+    let mut all = if things.len() <= ALONE || *LONELY {
         help()
     } else {
         thread::scope(|scope| {
@@ -52,7 +60,7 @@ mod tests {
         for count in [0, 1, CHUNK + 1, ALONE, ALONE + 1, 10 * ALONE + 7] {
             let things: Vec<usize> = (0..count).collect();
             let calls = AtomicUsize::new(0);
-            let made = map(&things, |thing| {
+            let made = map(&things, |(), thing| {
                 calls.fetch_add(1, Ordering::Relaxed);
                 thing * 2
             });

@@ -186,25 +186,23 @@ impl Index {
         }
     }
 
-    /// The drop-ins of a unit in the order in which they apply, each with its name below its tier: by file name; of one
-    /// name, that of the most special folder (instance, template, longest prefix, type), and there of the highest tier.
-    pub(super) fn drop_ins_of<'a>(
-        &self,
-        names: impl IntoIterator<Item = &'a UnitName>,
-    ) -> Vec<(String, &DropIn)> {
-        let stems = names.into_iter().flat_map(drop_in_stems);
-        let folders = stems.filter_map(|stem| self.drop_ins.get(&stem).map(|files| (stem, files)));
-        let mut chosen: Vec<(&str, String, &DropIn)> = Vec::new();
-        for (stem, files) in folders {
+    /// The drop-ins of a unit in the order in which they apply: by file name; of one name, that of the most special
+    /// folder (instance, template, longest prefix, type), and there of the highest tier.
+    pub(super) fn drop_ins_of<'a>(&self, names: impl IntoIterator<Item = &'a UnitName>) -> Vec<&DropIn> {
+        let mut chosen: Vec<(&str, &DropIn)> = Vec::new();
+        let mut take = |stem: &str| {
             // Both are sorted, and what was chosen from a folder before stays.
-            for (file, drop_in) in files {
-                if let Err(place) = chosen.binary_search_by(|(known, ..)| (*known).cmp(file)) {
-                    chosen.insert(place, (file, format!("{stem}.d/{file}"), drop_in));
+            for (file, drop_in) in self.drop_ins.get(stem).into_iter().flatten() {
+                if let Err(place) = chosen.binary_search_by(|(known, _)| (*known).cmp(file)) {
+                    chosen.insert(place, (file, drop_in));
                 }
             }
+        };
+        if !self.drop_ins.is_empty() {
+            names.into_iter().for_each(|name| each_stem(name, &mut take));
         }
-        let used = chosen.into_iter().filter(|(.., drop_in)| !matches!(drop_in.state, DropInState::Mask));
-        used.map(|(_, name, drop_in)| (name, drop_in)).collect()
+        let used = chosen.into_iter().filter(|(_, drop_in)| !matches!(drop_in.state, DropInState::Mask));
+        used.map(|(_, drop_in)| drop_in).collect()
     }
 }
 
@@ -212,14 +210,25 @@ impl Index {
 /// `a-.service`, `service`. Whoever signs a unit looks where the loader looks.
 #[must_use]
 pub fn drop_in_stems(name: &UnitName) -> Vec<String> {
-    let unit_type = name.unit_type();
-    let mut stems = vec![name.as_str().to_owned()];
-    stems.extend(name.template().map(|template| template.as_str().to_owned()));
+    let mut stems = Vec::new();
+    each_stem(name, &mut |stem| stems.push(stem.to_owned()));
+    stems
+}
+
+/// Hands the stems on, one after the other.
+fn each_stem(name: &UnitName, each: &mut dyn FnMut(&str)) {
+    let unit_type = name.unit_type().as_str();
+    each(name.as_str());
+    if let Some(template) = name.template() {
+        each(template.as_str());
+    }
     let mut prefix = name.prefix();
+    let mut stem = String::new();
     while let Some(dash) = prefix.trim_end_matches('-').rfind('-') {
         prefix = &prefix[..=dash];
-        stems.push(format!("{prefix}.{unit_type}"));
+        stem.clear();
+        [prefix, ".", unit_type].into_iter().for_each(|part| stem.push_str(part));
+        each(&stem);
     }
-    stems.push(unit_type.as_str().to_owned());
-    stems
+    each(unit_type);
 }

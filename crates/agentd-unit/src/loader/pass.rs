@@ -79,15 +79,20 @@ impl<'a> Pass<'a> {
         self.timers_of_lasting_services();
     }
 
-    /// Reads every unit that has a file of its own: nearly all.
+    /// Reads every unit that has a file of its own, before all others: nearly all.
     fn files(&mut self) {
         let named = |(name, entry): (&'a UnitName, &'a Entry)| match entry {
             Entry::File(path) if !name.is_template() => Some((name, path)),
             _ => None,
         };
         let files: Vec<_> = self.index.units.iter().filter_map(named).collect();
-        let made = both::map(&files, |(name, path)| self.made(name, path));
-        made.into_iter().for_each(|made| self.keep(made));
+        let made = both::map(&files, |shelf, (name, path)| self.made(name, path, shelf));
+        if made.iter().all(|(_, own)| own.is_empty()) {
+            // In order already, so that no place is looked for.
+            self.units = made.into_iter().map(|(unit, _)| (unit.name.clone(), unit)).collect();
+        } else {
+            made.into_iter().for_each(|made| self.keep(made));
+        }
     }
 
     /// Gives enabled units the names of their `Alias`. A name that is a unit's or a link's stays that; of two units
@@ -177,15 +182,17 @@ impl<'a> Pass<'a> {
     /// Reads a unit's files, asks the gate and parses.
     fn file(&mut self, name: &UnitName, path: &Arc<Path>) {
         if !self.units.contains_key(name) {
-            let made = self.made(name, path);
+            let mut shelf = std::mem::take(&mut self.shelf);
+            let made = self.made(name, path, &mut shelf);
+            self.shelf = shelf;
             self.keep(made);
         }
     }
 
     /// The unit of a file, and the units that it brings.
-    fn made(&self, name: &UnitName, path: &Arc<Path>) -> Made {
+    fn made(&self, name: &UnitName, path: &Arc<Path>, shelf: &mut Shelf) -> Made {
         let aliases = self.aliases.get(name).cloned().unwrap_or_default();
-        let (mut unit, own) = self.read(name, path, &aliases);
+        let (mut unit, own) = self.read(name, path, &aliases, shelf);
         unit.aliases = aliases;
         unit.enabled = self.is_enabled(name, name, &unit);
         let enabled = |mut other: Unit| {
@@ -205,12 +212,18 @@ impl<'a> Pass<'a> {
 
     /// A template as a unit, which it is not: only to see whether it can be used and has `[Install]`.
     pub(super) fn template(&self, name: &UnitName, path: &Arc<Path>) -> Unit {
-        self.read(name, path, &[]).0
+        self.read(name, path, &[], &mut Shelf::default()).0
     }
 
     /// What a unit's files say, and the units that they bring.
-    fn read(&self, name: &UnitName, path: &Arc<Path>, aliases: &[UnitName]) -> (Unit, Vec<Unit>) {
-        match ReadFiles::read(name, path, aliases, (self.config, self.index, &self.shelf)) {
+    fn read(
+        &self,
+        name: &UnitName,
+        path: &Arc<Path>,
+        aliases: &[UnitName],
+        shelf: &mut Shelf,
+    ) -> (Unit, Vec<Unit>) {
+        match ReadFiles::read(name, path, aliases, (self.config, self.index, shelf)) {
             Ok(Some(read)) => read.parse(name, self.config, self.gate),
             Ok(None) => (masked(name, path), Vec::new()),
             Err(why) => {

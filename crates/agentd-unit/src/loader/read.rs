@@ -1,8 +1,9 @@
 //! The files of one unit: read once, shown to the gate, parsed.
 
 use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::index::{DropInState, Index};
 use super::open::{OpenError, read_listed};
@@ -13,50 +14,39 @@ use crate::search_path::TierKind;
 use crate::source::{Origin, SourceFile};
 use crate::unit::{LoadState, Unit};
 
-/// What reading one file after the other uses again.
+/// What reading one file after the other uses again. Each thread has its own: who shares it would wait for a lock six
+/// times for each unit.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
-    /// For the bytes of the file that is being read: one for each thread that reads.
-    buffers: Mutex<Vec<Vec<u8>>>,
+    /// For the bytes of the file that is being read.
+    buffer: Vec<u8>,
     /// The texts that were read: units of one template, or with one drop-in, share them.
-    texts: Mutex<HashSet<Arc<str>>>,
+    texts: HashSet<Arc<str>>,
 }
 
 impl Shelf {
-    fn source(&self, path: &Arc<Path>, config: &LoaderConfig) -> Result<ReadFile, OpenError> {
-        let mut buffer = held(&self.buffers).pop().unwrap_or_default();
-        let source = self.read(path, config, &mut buffer);
-        held(&self.buffers).push(buffer);
-        source
-    }
-
     fn read(
-        &self,
+        &mut self,
         path: &Arc<Path>,
+        origin: Origin,
         config: &LoaderConfig,
-        buffer: &mut Vec<u8>,
     ) -> Result<ReadFile, OpenError> {
-        let bytes = read_listed(path, &config.trusted, buffer)?;
+        let bytes = read_listed(path, &config.trusted, &mut self.buffer)?;
         let Ok(text) = str::from_utf8(bytes) else {
-            let source = SourceFile::from_bytes(&**path, bytes);
-            return Ok(ReadFile { name: None, source, bytes: Some(bytes.to_owned()) });
+            let source = SourceFile::from_bytes(&**path, bytes).with_origin(origin);
+            return Ok(ReadFile { source: Arc::new(source), bytes: Some(bytes.to_owned()) });
         };
-        let mut texts = held(&self.texts);
-        let text = match texts.get(text) {
+        let text = match self.texts.get(text) {
             Some(text) => Arc::clone(text),
             None => {
                 let text: Arc<str> = text.into();
-                texts.insert(Arc::clone(&text));
+                self.texts.insert(Arc::clone(&text));
                 text
             }
         };
-        Ok(ReadFile { name: None, source: SourceFile::shared(Arc::clone(path), text), bytes: None })
+        let source = SourceFile::shared(Arc::clone(path), text).with_origin(origin);
+        Ok(ReadFile { source: Arc::new(source), bytes: None })
     }
-}
-
-/// What a lock guards. Nothing here is half done when a thread ends early.
-fn held<T>(lock: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Everything that one unit is made of, read.
@@ -66,9 +56,7 @@ pub(super) struct ReadFiles {
 }
 
 struct ReadFile {
-    /// The name below its tier, of a drop-in.
-    name: Option<String>,
-    source: SourceFile,
+    source: Arc<SourceFile>,
     /// What was read, where it is no UTF-8.
     bytes: Option<Vec<u8>>,
 }
@@ -78,12 +66,19 @@ impl ReadFile {
         self.source.text().is_empty()
     }
 
-    /// What the gate sees.
-    fn shown(&self) -> UnitFile<'_> {
+    fn is_control(&self) -> bool {
+        self.source.origin() == Origin::Control
+    }
+
+    /// What the gate sees; `depth`: so many parts of the path the name below its tier has.
+    fn shown(&self, depth: usize) -> UnitFile<'_> {
         let path = self.source.path();
-        let name = self.name.as_deref().or_else(|| path.file_name().and_then(|file| file.to_str()));
-        let bytes = self.bytes.as_deref().unwrap_or(self.source.text().as_bytes());
-        UnitFile { name: name.unwrap_or_default(), path, bytes }
+        let whole = path.as_os_str().as_bytes();
+        let mut slashes = whole.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');
+        let start = slashes.nth(depth - 1).map_or(0, |(place, _)| place + 1);
+        // The names below a tier are UTF-8, or they would not have been taken.
+        let name = str::from_utf8(&whole[start..]).unwrap_or_default();
+        UnitFile { name, path, bytes: self.bytes.as_deref().unwrap_or(self.source.text().as_bytes()) }
     }
 }
 
@@ -97,35 +92,39 @@ impl ReadFiles {
         name: &UnitName,
         path: &Arc<Path>,
         aliases: &[UnitName],
-        (config, index, shelf): (&LoaderConfig, &Index, &Shelf),
+        (config, index, shelf): (&LoaderConfig, &Index, &mut Shelf),
     ) -> Result<Option<Self>, String> {
-        let read = |path: &Arc<Path>| shelf.source(path, config).map_err(|error| error.one_line());
-        let main = read(path)?;
+        let mut read =
+            |path, origin| shelf.read(path, origin, config).map_err(|error: OpenError| error.one_line());
+        let main = read(path, Origin::Unit)?;
         if main.is_empty() {
             return Ok(None);
         }
-        let mut files = vec![main];
-        for (file, drop_in) in index.drop_ins_of(std::iter::once(name).chain(aliases)) {
+        let drop_ins = index.drop_ins_of(std::iter::once(name).chain(aliases));
+        let mut files = Vec::with_capacity(1 + drop_ins.len());
+        files.push(main);
+        for drop_in in drop_ins {
             if let DropInState::Bad(why) = &drop_in.state {
                 return Err(format!("{}: {why}", drop_in.path.display()));
             }
-            let read = read(&drop_in.path)?;
             let origin = if drop_in.kind == TierKind::Control { Origin::Control } else { Origin::Unit };
-            let source = read.source.with_origin(origin);
+            let file = read(&drop_in.path, origin)?;
             // An empty one takes the name from lower tiers and says nothing.
-            if !source.text().is_empty() {
-                files.push(ReadFile { name: Some(file), source, bytes: read.bytes });
+            if !file.is_empty() {
+                files.push(file);
             }
         }
         // The manager's own limits come last: what set-property says holds over every drop-in.
-        files[1..].sort_by_key(|file| file.source.origin() == Origin::Control);
+        files[1..].sort_by_key(ReadFile::is_control);
         Ok(Some(Self { files, signature: signature(path, config, index)? }))
     }
 
     /// The gate first, then the parser, over the same bytes.
     pub(super) fn parse(self, name: &UnitName, config: &LoaderConfig, gate: &dyn Gate) -> (Unit, Vec<Unit>) {
-        let signed = self.files.iter().filter(|file| file.source.origin() == Origin::Unit);
-        let files: Vec<UnitFile<'_>> = signed.map(ReadFile::shown).collect();
+        let signed = self.files.iter().enumerate().filter(|(_, file)| !file.is_control());
+        // `web.service`, `web.service.d/10-limits.conf`.
+        let files: Vec<UnitFile<'_>> =
+            signed.map(|(place, file)| file.shown(if place == 0 { 1 } else { 2 })).collect();
         let verdict =
             gate.admit(&UnitFiles { unit: name, files: &files, signature: self.signature.as_ref() });
         let warning = match verdict {
@@ -139,7 +138,7 @@ impl ReadFiles {
                 return (unit, Vec::new());
             }
         };
-        let sources: Vec<_> = self.files.into_iter().map(|file| Arc::new(file.source)).collect();
+        let sources: Vec<_> = self.files.into_iter().map(|file| file.source).collect();
         let context = ParseContext { specifiers: &config.specifiers, zone: &config.zone };
         let parsed = parse_unit(name, &sources, &context);
         let (mut unit, mut own) = (parsed.unit, parsed.own);

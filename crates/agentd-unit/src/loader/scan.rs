@@ -1,8 +1,8 @@
 //! Reading one tier's folder: what each name in it is.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry as Slot;
+use std::ffi::OsStr;
 use std::fs::FileType;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,43 +13,22 @@ use crate::name::{UnitName, UnitType};
 use crate::schema::SYSTEMD_TYPES;
 use crate::search_path::TierKind;
 
-/// The units of one folder, each with the file or link that its name was first met under.
-type Units = BTreeMap<UnitName, (Arc<Path>, Entry)>;
-
 /// Takes in everything that one tier has. What a higher tier has stays.
 pub(super) fn tier(index: &mut Index, folder: &TierFolder<'_>) {
-    let mut units = Units::new();
-    let mut several = BTreeMap::new();
+    let mut units = Vec::new();
     let mut drop_ins = Vec::new();
-    for Found { file, kind } in sorted_entries(&mut index.problems, folder.path) {
+    let mut below = Below::new(folder.path);
+    for Found { mut file, kind } in sorted_entries(&mut index.problems, folder.path) {
+        let path = below.path(&file);
         if let Some(stem) = file.strip_suffix(".d") {
-            drop_ins.push((folder.path.join(&file), stem.to_owned()));
-        } else if let Some((name, path, found)) = entry(index, folder, &file, kind) {
-            match units.entry(name) {
-                Slot::Vacant(slot) => {
-                    slot.insert((path, found));
-                }
-                Slot::Occupied(slot) => {
-                    let first = || vec![slot.get().0.display().to_string()];
-                    let files: &mut Vec<String> = several.entry(slot.key().clone()).or_insert_with(first);
-                    files.push(path.display().to_string());
-                }
-            }
+            let length = stem.len();
+            file.truncate(length);
+            drop_ins.push((path.to_owned(), file));
+        } else {
+            units.extend(entry(index, folder, path, &file, kind));
         }
     }
-    let units = units.into_iter().map(|(name, (path, found))| {
-        let found = match several.remove(&name) {
-            None => found,
-            Some(files) => {
-                let why = format!(
-                    "there are several files of this name in one folder: {}; keep one",
-                    files.join(" and ")
-                );
-                Entry::Bad { path, why }
-            }
-        };
-        (name, found)
-    });
+    let units = each_once(units);
     if index.units.is_empty() {
         // In order already, so that nothing is looked for.
         index.units = units.collect();
@@ -59,10 +38,57 @@ pub(super) fn tier(index: &mut Index, folder: &TierFolder<'_>) {
         }
     }
     // A folder for each unit: half of what looking at a tier takes.
-    let all = both::map(&drop_ins, |(path, stem)| listed(folder, path, stem));
+    let all = both::map(&drop_ins, |(), (path, stem)| listed(folder, path, stem));
+    index.drop_ins.reserve(drop_ins.len());
     for ((_, stem), listed) in drop_ins.into_iter().zip(all) {
         index.problems.extend(listed.problems);
         index.add_drop_ins(stem, listed.files);
+    }
+}
+
+/// A unit's name, the file or link that has it, and what that is.
+type Named = (UnitName, Arc<Path>, Entry);
+
+/// The units of one folder in the order of their names; of several files with one name none can be used.
+fn each_once(mut units: Vec<Named>) -> impl Iterator<Item = (UnitName, Entry)> {
+    units.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    let mut units = units.into_iter().peekable();
+    std::iter::from_fn(move || {
+        let (name, path, found) = units.next()?;
+        let mut files = Vec::new();
+        while let Some((_, other, _)) = units.next_if(|(other, ..)| *other == name) {
+            files.push(other.display().to_string());
+        }
+        if files.is_empty() {
+            return Some((name, found));
+        }
+        files.insert(0, path.display().to_string());
+        let files = files.join(" and ");
+        let why = format!("there are several files of this name in one folder: {files}; keep one");
+        Some((name, Entry::Bad { path, why }))
+    })
+}
+
+/// The paths of what lies in one folder, one after the other, in one piece of memory.
+struct Below {
+    bytes: Vec<u8>,
+    /// So many of them are the folder and its slash.
+    folder: usize,
+}
+
+impl Below {
+    fn new(folder: &Path) -> Self {
+        let mut bytes = folder.as_os_str().as_bytes().to_vec();
+        if !bytes.ends_with(b"/") {
+            bytes.push(b'/');
+        }
+        Self { folder: bytes.len(), bytes }
+    }
+
+    fn path(&mut self, file: &str) -> &Path {
+        self.bytes.truncate(self.folder);
+        self.bytes.extend_from_slice(file.as_bytes());
+        Path::new(OsStr::from_bytes(&self.bytes))
     }
 }
 
@@ -108,20 +134,20 @@ fn sorted_entries(problems: &mut Vec<Problem>, folder: &Path) -> Vec<Found> {
 fn entry(
     index: &mut Index,
     folder: &TierFolder<'_>,
+    path: &Path,
     file: &str,
     kind: FileType,
-) -> Option<(UnitName, Arc<Path>, Entry)> {
-    let path = folder.path.join(file);
+) -> Option<Named> {
     let (stem, ending) = file.rsplit_once('.')?;
     match ending {
-        "wants" => pull_folder(index, folder, &path, stem, Pull::Wants),
-        "requires" => pull_folder(index, folder, &path, stem, Pull::Requires),
-        "upholds" => pull_folder(index, folder, &path, stem, Pull::Upholds),
+        "wants" => pull_folder(index, folder, path, stem, Pull::Wants),
+        "requires" => pull_folder(index, folder, path, stem, Pull::Requires),
+        "upholds" => pull_folder(index, folder, path, stem, Pull::Upholds),
         "enabled" | "disabled" if folder.kind == TierKind::Control => {
-            marker(index, &path, stem, ending == "enabled");
+            marker(index, path, stem, ending == "enabled");
         }
         "sig" => {
-            index.signatures.insert(path);
+            index.signatures.insert(path.to_owned());
         }
         _ => match unit_of_file(file) {
             Some(Ok(name)) => {
@@ -129,9 +155,9 @@ fn entry(
                 let found = classify(index, folder, &path, &name, kind);
                 return Some((name, path, found));
             }
-            Some(Err(why)) => index.problem(&path, format!("is not used: {why}")),
+            Some(Err(why)) => index.problem(path, format!("is not used: {why}")),
             None if SYSTEMD_TYPES.contains(&ending) => {
-                index.problem(&path, format!("is not used: agentd has no {ending} units"));
+                index.problem(path, format!("is not used: agentd has no {ending} units"));
             }
             None => {}
         },
@@ -289,15 +315,16 @@ fn listed(folder: &TierFolder<'_>, path: &Path, stem: &str) -> Listed {
     let mut listed = Listed::default();
     let of_type = UnitType::ALL.iter().any(|unit_type| unit_type.as_str() == stem);
     // NAME.TYPE.toml.d is what somebody writes who extends the file's name and not the unit's.
-    if !of_type && UnitName::parse(stem).is_err() {
-        if UnitName::parse(stem.trim_end_matches(".toml")).is_ok() {
+    if !of_type && UnitName::check(stem).is_err() {
+        if UnitName::check(stem.trim_end_matches(".toml")).is_ok() {
             let meant = stem.trim_end_matches(".toml");
             let message = format!("is not used: drop-ins of {meant} lie in {meant}.d");
             listed.problems.push(Problem::of(path, message));
         }
     } else if usable(&mut listed.problems, folder, path).is_some() {
         let found = sorted_entries(&mut listed.problems, path);
-        listed.files.extend(found.into_iter().filter_map(|found| drop_in(folder, path, found)));
+        let mut below = Below::new(path);
+        listed.files.extend(found.into_iter().filter_map(|found| drop_in(folder, &mut below, found)));
     } else {
         // What cannot be read may be what bounds the unit: the unit must not start without it.
         let why = format!("the drop-ins in {} cannot be used, see the problems of loading", path.display());
@@ -307,17 +334,17 @@ fn listed(folder: &TierFolder<'_>, path: &Path, stem: &str) -> Listed {
     listed
 }
 
-fn drop_in(folder: &TierFolder<'_>, parent: &Path, found: Found) -> Option<(String, DropIn)> {
+fn drop_in(folder: &TierFolder<'_>, parent: &mut Below, found: Found) -> Option<(String, DropIn)> {
     let Found { file, kind } = found;
     if !file.ends_with(".toml") && !file.ends_with(".conf") {
         return None;
     }
-    let path = parent.join(&file);
+    let path = parent.path(&file);
     let state = if kind.is_file() {
         DropInState::File
     } else if !kind.is_symlink() {
         DropInState::Bad(format!("is {}, not a file", kind_of(kind)))
-    } else if std::fs::read_link(&path).is_ok_and(|target| target == Path::new("/dev/null")) {
+    } else if std::fs::read_link(path).is_ok_and(|target| target == Path::new("/dev/null")) {
         DropInState::Mask
     } else {
         DropInState::Bad("is a link; copy the file, or link to /dev/null to take it away".to_owned())

@@ -19,6 +19,9 @@ use crate::toml_front::MAX_ERRORS;
 use crate::values::words::Escapes;
 use crate::values::{self, Refused};
 
+/// One word of a list, with its place in the file.
+pub(crate) type PlacedWord<'v> = (Range<usize>, Cow<'v, str>);
+
 /// What applying needs to know, and where it puts what is wrong.
 pub(crate) struct ApplyContext<'a> {
     /// The unit, for its specifiers.
@@ -126,7 +129,7 @@ impl<'a> ApplyContext<'a> {
     }
 
     /// The words of a list: its strings, or a string's words. `None` resets: an empty list or string.
-    pub(super) fn words(&mut self, value: &Value<'_>, wanted: &str) -> Option<Vec<(Range<usize>, String)>> {
+    pub(super) fn words<'v>(&mut self, value: &'v Value<'_>, wanted: &str) -> Option<Vec<PlacedWord<'v>>> {
         let parts = match &value.raw {
             Raw::Text(text) if value.is_line() => return self.words_of_line(value, text),
             Raw::Text(_) => std::slice::from_ref(value),
@@ -136,18 +139,24 @@ impl<'a> ApplyContext<'a> {
         let split = matches!(value.raw, Raw::Text(_));
         let mut words = Vec::new();
         for part in parts {
-            let Some(text) = self.text(part, wanted) else { continue };
-            if split {
-                words.extend(text.split_ascii_whitespace().map(|word| (part.span.clone(), word.to_owned())));
-            } else {
-                words.push((part.span.clone(), text.into_owned()));
+            match self.text(part, wanted) {
+                None => {}
+                Some(text) if !split => words.push((part.span.clone(), text)),
+                Some(Cow::Borrowed(text)) => {
+                    let found = text.split_ascii_whitespace();
+                    words.extend(found.map(|word| (part.span.clone(), Cow::Borrowed(word))));
+                }
+                Some(Cow::Owned(text)) => {
+                    let found = text.split_ascii_whitespace().map(str::to_owned);
+                    words.extend(found.map(|word| (part.span.clone(), Cow::Owned(word))));
+                }
             }
         }
         Some(words)
     }
 
     /// The words of a line: quotes keep one together and go, escapes stay, then specifiers are resolved.
-    fn words_of_line(&mut self, value: &Value<'_>, text: &str) -> Option<Vec<(Range<usize>, String)>> {
+    fn words_of_line<'v>(&mut self, value: &Value<'_>, text: &'v str) -> Option<Vec<PlacedWord<'v>>> {
         let split = values::words::split_with(text, Escapes::Retain);
         let mut words = Vec::new();
         for word in self.take(&value.span, split)? {
@@ -156,7 +165,7 @@ impl<'a> ApplyContext<'a> {
                 words.push((place, word.text));
                 continue;
             }
-            let expanded = self.expand(&word.text, &place).map(Cow::into_owned);
+            let expanded = self.expand(&word.text, &place).map(|text| Cow::Owned(text.into_owned()));
             words.extend(self.take(&place, expanded).map(|word| (place, word)));
         }
         Some(words)
@@ -205,7 +214,7 @@ pub(crate) fn apply(setting: &Setting, value: &Value<'_>, draft: &mut Draft, cx:
             set(&mut draft.service.timeout_start, span);
             set(&mut draft.service.timeout_stop, span);
         }
-        Slot::Choice(words, put) => choice(value, &words(), |word| put(draft, word), cx),
+        Slot::Choice(words, put) => choice(value, *words, |word| put(draft, word), cx),
         Slot::Signal(field) => set(field(draft), cx.parse(value, "a signal", signal)),
         Slot::Commands(kind) => command_list(draft.service.commands_mut(*kind), value, cx),
         Slot::Environment => environment(value, draft, cx),
@@ -239,6 +248,10 @@ pub(crate) fn apply(setting: &Setting, value: &Value<'_>, draft: &mut Draft, cx:
 /// empty list among them takes back.
 fn lines_of<'a>(slot: &Slot, value: &Value<'a>) -> Option<Vec<Value<'a>>> {
     let Raw::List(list) = &value.raw else { return None };
+    // As nearly all: texts that say something.
+    if list.iter().all(|item| matches!(&item.raw, Raw::Text(text) if !text.is_empty())) {
+        return None;
+    }
     let with = |list: &[Value<'a>]| Value { raw: Raw::List(list.to_vec()), ..value.clone() };
     let is_command = slot.shape() == Shape::Commands;
     let lists = list.iter().all(|item| matches!(item.raw, Raw::List(_)));

@@ -15,10 +15,17 @@ use crate::values::{self, Refused};
 
 pub(super) fn choice(
     value: &Value<'_>,
-    words: &[&'static str],
+    words: fn() -> Vec<&'static str>,
     mut put: impl FnMut(&str) -> bool,
     cx: &mut ApplyContext<'_>,
 ) {
+    // As it should be: no table of the words need be made.
+    if let Raw::Text(text) = &value.raw
+        && put(text)
+    {
+        return;
+    }
+    let words = words();
     // Restart = false reads well and means no.
     let word = match &value.raw {
         Raw::Bool(false) if words.contains(&"no") => Cow::Borrowed("no"),
@@ -44,6 +51,7 @@ pub(super) fn choice(
 pub(super) fn command_list(field: &mut Vec<ExecCommand>, value: &Value<'_>, cx: &mut ApplyContext<'_>) {
     match &value.raw {
         _ if resets(value) => field.clear(),
+        Raw::Text(text) if field.is_empty() => *field = command_line(value, text, cx),
         Raw::Text(text) => field.extend(command_line(value, text, cx)),
         Raw::List(list) if list.iter().all(|item| matches!(item.raw, Raw::List(_))) => {
             for item in list {
@@ -195,10 +203,10 @@ pub(super) fn capabilities(field: &mut Option<u64>, value: &Value<'_>, cx: &mut 
         return;
     }
     let Some(words) = cx.words(value, "a list of capabilities") else { return };
-    match values::capability::parse(words.iter().map(|(_, word)| word.as_str())) {
+    match values::capability::parse(words.iter().map(|(_, word)| &**word)) {
         Ok(set) => *field = Some(values::capability::merge(*field, set)),
         Err(refused) => {
-            let wrong = words.iter().find(|(_, word)| values::capability::parse([word.as_str()]).is_err());
+            let wrong = words.iter().find(|(_, word)| values::capability::parse([&**word]).is_err());
             let place = wrong.map_or(&value.span, |(place, _)| place);
             cx.refuse(place, refused);
         }

@@ -9,6 +9,7 @@ mod execution;
 mod fields;
 mod filters;
 mod install;
+mod keys;
 mod life;
 mod man;
 mod page;
@@ -34,6 +35,7 @@ pub(crate) use systemd::{
 use std::sync::LazyLock;
 
 use crate::name::UnitType;
+use keys::KeyTable;
 
 /// A section of a unit file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -133,19 +135,9 @@ impl Section {
     /// Its key of this name.
     #[must_use]
     pub fn setting(self, key: &str) -> Option<&'static Setting> {
-        static SORTED: LazyLock<[Vec<&'static Setting>; Section::ALL.len()]> = LazyLock::new(|| {
-            Section::ALL.map(|section| {
-                let mut settings: Vec<_> = section.settings().iter().collect();
-                settings.sort_unstable_by_key(|setting| (setting.key.len(), setting.key));
-                settings
-            })
-        });
-        let settings = &SORTED[self as usize];
-        // By length first: most are told apart without looking at their letters.
-        let place =
-            settings.binary_search_by_key(&(key.len(), key), |setting| (setting.key.len(), setting.key));
-        let place = place.ok()?;
-        settings.get(place).copied()
+        static TABLES: LazyLock<[KeyTable; Section::ALL.len()]> =
+            LazyLock::new(|| Section::ALL.map(|section| KeyTable::of(section.settings())));
+        TABLES[self as usize].find(key)
     }
 }
 

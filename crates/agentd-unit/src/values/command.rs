@@ -1,10 +1,15 @@
 //! Command lines, systemd.service(5) "COMMAND LINES".
 
+use std::borrow::Cow;
+
 use super::{Refused, words};
 use crate::exec::ExecCommand;
 
-/// What resolves specifiers in one word.
+/// What resolves specifiers in one word. It is asked for words with a percent sign alone.
 pub type Expand<'a> = &'a dyn Fn(&str) -> Result<String, Refused>;
+
+/// Room for so many arguments is made at first; few commands have more.
+const ARGUMENTS: usize = 32;
 
 const HELP: &str = "write ExecStart = [\"/usr/bin/program\", \"argument\"]";
 
@@ -17,12 +22,15 @@ pub fn parse_line(
     escapes: words::Escapes,
     expand: Expand<'_>,
 ) -> Result<Vec<ExecCommand>, Refused> {
-    let words = words::split_with(text, escapes)?;
-    let parts = words.split(|word| word.plain && word.text == ";");
-    let mut commands = Vec::new();
-    for part in parts.filter(|part| !part.is_empty()) {
-        let argv: Vec<&str> = part.iter().map(|word| word.text.as_str()).collect();
-        commands.push(parse_argv(&argv, expand)?);
+    let mut words = words::split_with(text, escapes)?.into_iter();
+    let separates = |word: &words::Word<'_>| word.plain && word.text == ";";
+    // Nearly always there is one.
+    let mut commands = Vec::with_capacity(1);
+    while let Some(first) = words.next() {
+        if !separates(&first) {
+            let arguments = words.by_ref().take_while(|word| !separates(word));
+            commands.push(command(first.text, arguments.map(|word| word.text), expand)?);
+        }
     }
     if commands.is_empty() {
         return Err(Refused::with_help("there is no command", HELP));
@@ -35,9 +43,18 @@ pub fn parse_line(
 /// # Errors
 /// No program, one that is neither absolute nor a bare name, a specifier that is not known.
 pub fn parse_argv<S: AsRef<str>>(argv: &[S], expand: Expand<'_>) -> Result<ExecCommand, Refused> {
-    let (first, arguments) =
-        argv.split_first().ok_or_else(|| Refused::with_help("the command is empty", HELP))?;
-    let first = first.as_ref();
+    let mut words = argv.iter().map(|word| Cow::Borrowed(word.as_ref()));
+    let first = words.next().ok_or_else(|| Refused::with_help("the command is empty", HELP))?;
+    command(first, words, expand)
+}
+
+/// A command of its first word and its arguments.
+fn command<'w>(
+    first: Cow<'w, str>,
+    arguments: impl Iterator<Item = Cow<'w, str>>,
+    expand: Expand<'_>,
+) -> Result<ExecCommand, Refused> {
+    let first = &*first;
     let mut command = ExecCommand {
         program: String::new(),
         argv: Vec::new(),
@@ -47,21 +64,26 @@ pub fn parse_argv<S: AsRef<str>>(argv: &[S], expand: Expand<'_>) -> Result<ExecC
         expand_environment: true,
     };
     let (program, separate_argv0) = prefixes(first, &mut command)?;
-    command.program = program_path(&expand(program)?)?;
-    let mut arguments =
-        arguments.iter().map(|argument| expand(argument.as_ref())).collect::<Result<Vec<_>, _>>()?;
-    if separate_argv0 {
-        if arguments.is_empty() {
-            let help = "with @ the second word is the name that the program sees";
-            return Err(Refused::of(first, "has @ but no second word", help));
-        }
-        command.argv = arguments;
-    } else {
-        command.argv.reserve_exact(1 + arguments.len());
+    command.program = program_path(&expanded(Cow::Borrowed(program), expand)?)?;
+    let at_most = arguments.size_hint().1.unwrap_or_default();
+    command.argv.reserve_exact(1 + at_most.min(ARGUMENTS));
+    if !separate_argv0 {
         command.argv.push(command.program.clone());
-        command.argv.append(&mut arguments);
     }
+    for argument in arguments {
+        command.argv.push(expanded(argument, expand)?);
+    }
+    if command.argv.is_empty() {
+        let help = "with @ the second word is the name that the program sees";
+        return Err(Refused::of(first, "has @ but no second word", help));
+    }
+    command.argv.shrink_to_fit();
     Ok(command)
+}
+
+/// A word with its specifiers resolved.
+fn expanded(word: Cow<'_, str>, expand: Expand<'_>) -> Result<String, Refused> {
+    if word.contains('%') { expand(&word) } else { Ok(word.into_owned()) }
 }
 
 /// Takes the prefixes off: the program as written, and whether `@` was among them.
@@ -106,7 +128,7 @@ fn program_path(program: &str) -> Result<String, Refused> {
         return Err(Refused::of(program, "names a folder", HELP));
     }
     if program.starts_with('/') {
-        return super::path::absolute(program).map(|path| path.display().to_string());
+        return super::path::absolute_text(program);
     }
     if program.contains('/') {
         let help = "write the whole path from /, or a bare name that is looked up along PATH";

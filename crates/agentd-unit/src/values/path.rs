@@ -12,10 +12,16 @@ const PATH_MAX: usize = 4095;
 /// # Errors
 /// A relative path, one with `..` (where it leads depends on links), and one longer than 4095 bytes.
 pub fn absolute(text: &str) -> Result<PathBuf, Refused> {
-    if !text.starts_with('/') {
+    absolute_text(text).map(PathBuf::from)
+}
+
+/// The same as text.
+pub(crate) fn absolute_text(text: &str) -> Result<String, Refused> {
+    let Some(below) = text.strip_prefix('/') else {
         return Err(Refused::of(text, "is no absolute path", "write the whole path from /"));
-    }
-    Ok(PathBuf::from(format!("/{}", simple(text)?)))
+    };
+    let is_simple = text.len() <= PATH_MAX && below.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    if is_simple { Ok(text.to_owned()) } else { Ok(format!("/{}", simple(text)?)) }
 }
 
 /// A path below a folder that the manager makes, as `StateDirectory` has them: relative, and no way out of it.

@@ -1,15 +1,16 @@
 //! Splitting text into words with systemd's quotes and escapes, systemd.syntax(7) "QUOTING" and systemd.service(5)
 //! "COMMAND LINES".
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Refused;
 
 /// One word and whether any of it was quoted or escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
-    /// The word with its quotes and escapes resolved.
-    pub text: String,
+pub struct Word<'t> {
+    /// The word with its quotes and escapes resolved: a part of the text where it stands there as it is.
+    pub text: Cow<'t, str>,
     /// Whether it was written plainly: no quote, no escape. Only a plain `;` separates commands.
     pub plain: bool,
     /// Where it stands in the text, its quotes included.
@@ -32,7 +33,7 @@ pub enum Escapes {
 ///
 /// # Errors
 /// An unbalanced quote, a backslash at the end, an unknown escape, and an escape that makes no character.
-pub fn split(text: &str) -> Result<Vec<Word>, Refused> {
+pub fn split(text: &str) -> Result<Vec<Word<'_>>, Refused> {
     split_with(text, Escapes::Resolve)
 }
 
@@ -40,7 +41,7 @@ pub fn split(text: &str) -> Result<Vec<Word>, Refused> {
 ///
 /// # Errors
 /// An unbalanced quote; with [`Escapes::Resolve`] also an escape that is none; and one that makes no character.
-pub fn split_with(text: &str, escapes: Escapes) -> Result<Vec<Word>, Refused> {
+pub fn split_with(text: &str, escapes: Escapes) -> Result<Vec<Word<'_>>, Refused> {
     let mut cursor = Cursor { text, at: 0, escapes };
     let mut words = Vec::new();
     loop {
@@ -98,9 +99,22 @@ impl<'t> Cursor<'t> {
         Some(c)
     }
 
-    fn word(&mut self) -> Result<Word, Refused> {
+    fn word(&mut self) -> Result<Word<'t>, Refused> {
         let start = self.at;
-        let mut bytes = Vec::new();
+        let escapes = self.escapes != Escapes::Retain;
+        let run = self.run(|byte| match byte {
+            b'"' | b'\'' => false,
+            b'\\' => !escapes,
+            byte => !byte.is_ascii_whitespace(),
+        });
+        if self.text.as_bytes().get(self.at).is_none_or(u8::is_ascii_whitespace) {
+            return Ok(Word { text: Cow::Borrowed(run), plain: true, span: start..self.at });
+        }
+        self.quoted_word(start, run.as_bytes().to_vec())
+    }
+
+    /// A word that has quotes or escapes, from the first of them on.
+    fn quoted_word(&mut self, start: usize, mut bytes: Vec<u8>) -> Result<Word<'t>, Refused> {
         let mut plain = true;
         let mut quoted: Option<char> = None;
         loop {
@@ -134,7 +148,7 @@ impl<'t> Cursor<'t> {
         let text = String::from_utf8(bytes).map_err(|_| {
             Refused::of(self.text, "has escapes that make no valid UTF-8", "write characters with \\uXXXX")
         })?;
-        Ok(Word { text, plain, span: start..self.at })
+        Ok(Word { text: Cow::Owned(text), plain, span: start..self.at })
     }
 
     /// What stands behind a backslash, as its bytes; where unknown escapes are let be, an unknown one as it is.

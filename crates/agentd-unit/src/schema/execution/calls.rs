@@ -6,7 +6,7 @@ use super::super::{Setting, Slot};
 use super::scalar;
 use crate::assignment::{Raw, Value};
 use crate::draft::Draft;
-use crate::schema::apply::{ApplyContext, resets, set};
+use crate::schema::apply::{ApplyContext, PlacedWord, resets, set};
 use crate::sections::{AddressFamilies, SystemCalls};
 use crate::values::syscalls::{self, ALL_NAMESPACES};
 use crate::values::{Refused, boolean};
@@ -65,7 +65,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             }
             for (span, word) in cx.words(value, "the word native").unwrap_or_default() {
                 let help = "native is the only one; it shuts out x32 and 32-bit calls";
-                match word.as_str() {
+                match &*word {
                     "native" => d.service.sandbox.native_calls = true,
                     _ => cx.refuse(&span, Refused::of(&word, "is no architecture here", help)),
                 }
@@ -76,16 +76,16 @@ pub(super) const SETTINGS: &[Setting] = &[
 ];
 
 /// A list whose first word may begin with `~`, which turns the whole round.
-type Words = (bool, Vec<(std::ops::Range<usize>, String)>);
+type Words<'v> = (bool, Vec<PlacedWord<'v>>);
 
-fn words(value: &Value<'_>, cx: &mut ApplyContext<'_>, wanted: &str) -> Option<Words> {
+fn words<'v>(value: &'v Value<'_>, cx: &mut ApplyContext<'_>, wanted: &str) -> Option<Words<'v>> {
     let mut words = cx.words(value, wanted)?;
     let mut inverted = false;
     if let Some((_, first)) = words.first_mut()
         && let Some(rest) = first.strip_prefix('~')
     {
         inverted = true;
-        *first = rest.to_owned();
+        *first = rest.to_owned().into();
     }
     words.retain(|(_, word)| !word.is_empty());
     Some((inverted, words))
