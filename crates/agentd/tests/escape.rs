@@ -23,30 +23,14 @@ use common::{Manager, Setup, agentctl, text};
 /// The unit that others are after.
 const VICTIM: &str = "agentd-escape-victim";
 
-/// Every attempt but those that are about more than the one process that makes them.
-const ATTEMPTS: &str = "\
-    write-etc write-usr write-home write-run write-units write-sysctl write-sysrq write-irq write-sys write-cgroup \
-    read-shadow read-home read-state-of-another \
-    see-manager see-victim environment-of-manager signal-manager signal-victim pidfd-manager \
-    pidfd-getfd ptrace ptrace-manager memory-of-another memory-by-call compare root-of-manager \
-    folder-of-victim descriptor-of-manager \
-    become-root become-another leave-groups raise-capability raise-ambient oom-score \
-    mount umount remount pivot-root open-tree fsopen chroot \
-    unshare-user unshare-mount unshare-pid unshare-net unshare-uts unshare-ipc unshare-cgroup \
-    clone-user clone3-user clone3-mount setns setns-of-manager \
-    make-device open-disk open-mem open-kvm open-kcore load-module load-module-file unload-module \
-    x32-call i386-call keyring add-key request-key bpf perf-event userfaultfd io-uring kexec open-by-handle \
-    fanotify socket-raw socket-packet socket-netlink socket-vsock socket-alg bind-low-port abstract-socket \
-    set-clock set-time-of-day set-host-name set-domain-name more-processes more-files many-processes \
-    priority real-time processors set-user-id-bit give-away write-and-execute make-executable personality \
-    kernel-log swap accounting quota reboot ports some-ports memory-of-another-unit";
+/// The attempts, and how each may end; the scenario in the virtual machine reads them too.
+const ATTEMPTS: &str = include_str!("escape/attempts.txt");
 
-/// How an attempt may fail.
-const REFUSALS: [&str; 10] =
-    ["EPERM", "EACCES", "EROFS", "ENOENT", "ESRCH", "EAGAIN", "ENOSYS", "EAFNOSUPPORT", "SIGSYS", "EBADF"];
-
-/// How an attempt fails outside of the sandbox where the kernel lacks what it is after.
-const MISSING: [&str; 4] = ["ENOENT", "ENOSYS", "EAFNOSUPPORT", "ENODEV"];
+/// The words behind this one in [`ATTEMPTS`].
+fn words(kind: &str) -> Vec<&'static str> {
+    let lines = ATTEMPTS.lines().filter_map(|line| line.split_once(' '));
+    lines.filter(|(first, _)| *first == kind).flat_map(|(_, rest)| rest.split(' ')).collect()
+}
 
 /// What `User = "root"` leaves open within all the other walls: the kernel asks for nothing but the same user.
 const ROOT_STILL_CAN: [&str; 3] = ["read-shadow", "see-manager", "see-victim"];
@@ -99,22 +83,24 @@ fn nothing_gets_out_of_a_strict_sandbox() {
     let mut manager = setup.start();
     manager.ok(&["start", VICTIM]);
     let strict = "[Agent]\nSandbox = \"strict\"";
+    let all = words("try").join(" ");
+    let (refused, missing) = (words("refused"), words("missing"));
     let alone = "set-user-id-program stray-descriptor stray-descriptor-of-its-own leave-in-tmp";
     attacker(
         &manager,
         "strict",
         strict,
         "StateDirectory = \"agentd-escape-strict\"\nLimitNOFILE = 1024",
-        &format!("{ATTEMPTS} {alone}"),
+        &format!("{all} {alone}"),
     );
     attacker(
         &manager,
         "root",
         strict,
         "User = \"root\"\nStateDirectory = \"agentd-escape-root\"\nLimitNOFILE = 1024",
-        ATTEMPTS,
+        &all,
     );
-    attacker(&manager, "free", "", "", &format!("make-shared-memory {ATTEMPTS} leave-in-tmp"));
+    attacker(&manager, "free", "", "", &format!("make-shared-memory {all} leave-in-tmp"));
     attacker(&manager, "plain", "", "User = \"64123\"", "set-user-id-program");
     attacker(&manager, "tidy", "", "", "remove-shared-memory");
     let address = SocketAddr::from_abstract_name(format!("agentd-escape-{}", manager.pid())).unwrap();
@@ -131,15 +117,15 @@ fn nothing_gets_out_of_a_strict_sandbox() {
 
     let mut wrong = Vec::new();
     let mut untold = Vec::new();
-    for attempt in ATTEMPTS.split_whitespace() {
+    for attempt in words("try") {
         let (within, without) = (strict[attempt].as_str(), free[attempt].as_str());
-        if !REFUSALS.contains(&within) {
+        if !refused.contains(&within) {
             wrong.push(format!("{attempt}: {within} within the sandbox"));
         }
         if within == without {
             untold.push(format!("{attempt}: {within}"));
             // What is there and fails alike on both sides is a bad attempt, on any machine.
-            if !MISSING.contains(&without) {
+            if !missing.contains(&without) {
                 wrong.push(format!("{attempt}: {without} within and without: it proves nothing"));
             }
         }

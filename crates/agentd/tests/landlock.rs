@@ -8,6 +8,7 @@ mod common;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
@@ -136,4 +137,69 @@ fn a_strict_unit_is_reloaded_by_a_signal_from_its_own_command() {
     manager.until("the signal never comes", has_said("heard"));
     drop(manager);
     tidy(&own);
+}
+
+/// A filter of the unit's own that denies the calls of Landlock holds for its program, and comes too late for the manager,
+/// which has called them by then.
+#[test]
+fn a_filter_without_the_calls_of_landlock_leaves_it_in_force() {
+    if !is_held() {
+        return;
+    }
+    let setup = Setup::below(Path::new("/srv"), "landlock-filter");
+    let own = format!("agentd-landlock-{}-filter", std::process::id());
+    // The number of landlock_create_ruleset(2), asked for the version: without a filter the answer is that.
+    // 33 is no error that the call has by itself.
+    let ask = "import ctypes; c = ctypes.CDLL(None, use_errno=True); print(c.syscall(444, None, 0, 1), ctypes.get_errno())";
+    setup.unit(
+        "one.service",
+        &format!(
+            "[Agent]\nSandbox = \"strict\"\n[Service]\nType = \"oneshot\"\nExecStart = [\"/usr/bin/python3\", \"-c\", \"{ask}\"]\nStandardOutput = \"truncate:/var/lib/{own}/told\"\nStateDirectory = \"{own}\"\nSystemCallFilter = \"~landlock_create_ruleset landlock_add_rule landlock_restrict_self\"\nSystemCallErrorNumber = \"33\"\n"
+        ),
+    );
+    let mut manager = setup.start();
+    let started = manager.ctl(&["start", "one"]);
+    assert!(started.status.success(), "{}", manager.everything());
+    assert_eq!(manager.property("one", "AgentLandlock"), "yes");
+    assert_eq!(told(&mut manager, "one", &own), "-1 33\n", "{}", manager.everything());
+    drop(manager);
+    tidy(&own);
+}
+
+/// A unit without the internet is handed a listening socket of it, which it makes a connection of: no filter of system calls
+/// sees what a socket is that it has not made.
+#[test]
+fn a_socket_that_was_handed_over_makes_no_connection() {
+    if !is_held() {
+        return;
+    }
+    let setup = Setup::below(Path::new("/srv"), "landlock-tcp");
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port();
+    // An address of no family ends the listening. The service stays up, so that the socket does not start it anew.
+    let script = format!(
+        "import ctypes, errno, socket; ended = ctypes.CDLL(None).connect(3, bytes(16), 16); answer = socket.socket(fileno=3).connect_ex(('127.0.0.1', {port})); print(ended, errno.errorcode.get(answer, 'connected'))"
+    );
+    let own = |name: &str| format!("agentd-landlock-{}-tcp-{name}", std::process::id());
+    for name in NAMES {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        setup.unit(&format!("{name}.socket"), &format!("[Socket]\nListenStream = \"{free}\"\n"));
+        setup.unit(
+            &format!("{name}.service"),
+            &format!(
+                "[Agent]\nSandbox = \"strict\"\nLandlock = {}\n[Service]\nType = \"oneshot\"\nRemainAfterExit = true\nExecStart = [\"/usr/bin/python3\", \"-c\", \"{script}\"]\nStandardOutput = \"truncate:/var/lib/{1}/told\"\nStateDirectory = \"{1}\"\nRestrictAddressFamilies = \"AF_UNIX\"\n",
+                name == "held",
+                own(name),
+            ),
+        );
+    }
+    let mut manager = setup.start();
+    for (name, seen) in [("free", "0 connected\n"), ("held", "0 EACCES\n")] {
+        manager.ok(&["start", &format!("{name}.socket")]);
+        manager.ok(&["start", &format!("{name}.service")]);
+        let told = fs::read_to_string(Path::new("/var/lib").join(own(name)).join("told")).unwrap();
+        assert_eq!(told, seen, "{name}\n{}", manager.everything());
+    }
+    drop(manager);
+    NAMES.iter().for_each(|name| tidy(&own(name)));
 }
