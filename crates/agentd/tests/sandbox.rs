@@ -42,6 +42,12 @@ fn what_is_covered_cannot_be_reached() {
             "touch /opt/agentd-x 2>&1; rm /opt/agentd-x",
             READ_ONLY,
         ),
+        case(
+            "device",
+            "InaccessiblePaths = \"/dev/full\"",
+            "dd if=/dev/full count=0 2>&1",
+            "dd: failed to open '/dev/full': No such device or address\n",
+        ),
         case("home", "ProtectHome = true", "ls -A /root | wc -l", "0\n"),
         case(
             "home-ro",

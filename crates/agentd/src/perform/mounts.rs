@@ -9,7 +9,8 @@
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
 use agentd_engine::SpawnFailure;
@@ -337,14 +338,20 @@ impl<'a> Mounts<'a> {
         Ok(MountEntry { key: entry.key, target, mount, flags, executable, optional: false })
     }
 
-    /// An empty folder or file that nobody may do anything with.
+    /// An empty folder or file that nobody may do anything with. Root may open a file whatever its mode says, so a device is
+    /// covered by a socket, which nobody can open.
     fn inaccessible(&self, entry: &Entry) -> Result<PathBuf, SpawnFailure> {
-        let kind = if entry.target.is_dir() { "folder" } else { "file" };
+        let kind = match fs::metadata(&entry.target).map(|there| there.file_type()) {
+            Ok(kind) if kind.is_dir() => "folder",
+            Ok(kind) if kind.is_char_device() || kind.is_block_device() => "device",
+            _ => "file",
+        };
         let path = self.prepare(entry.key, "inaccessible", |folder| {
             let path = folder.join(kind);
             match kind {
                 _ if path.exists() => {}
                 "folder" => fs::DirBuilder::new().mode(0o000).create(&path)?,
+                "device" => drop(UnixDatagram::bind(&path)?),
                 _ => fs::write(&path, "")?,
             }
             fs::set_permissions(path, fs::Permissions::from_mode(0o000))

@@ -252,11 +252,16 @@ fn env(
         folders: made,
         credentials: run.credentials.as_deref(),
         files: &files,
-        passed: |name| std::env::var(name).ok(),
+        passed,
         journal_stream: run.journal_stream.as_deref(),
         user_manager: (world.config.mode == Mode::User).then(std::process::id),
         user_runtime: world.config.folders.user_runtime.as_deref(),
     }))
+}
+
+/// A variable of the manager's own. The kernel gives the first process of a machine a home that is nobody's, as systemd has it.
+fn passed(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| (name, value.as_str()) != ("HOME", "/"))
 }
 
 /// Makes the folder of the run's secrets before its first command.

@@ -41,10 +41,25 @@ pub fn describe(
     plan.personality = how.personality.map(personality);
     plan.memory_policy = memory_policy(how, unit);
     plan.rlimits = rlimits(&world.rlimits, how);
-    if !world.births.may_raise() {
+    if world.births.may_raise() {
+        reach(&mut plan.rlimits);
+    } else {
         lower(plan, unit);
     }
     Ok(())
+}
+
+/// `infinity` is the most that there may be, and of descriptors the kernel says how many that are, proc_sys_fs(5). A first
+/// process of a machine has been given far less, and may give more.
+fn reach(limits: &mut [Rlimit]) {
+    let is_asked = |limit: &Rlimit| limit.resource == Resource::Nofile && limit.hard == rlimit::INFINITY;
+    let Some(limit) = limits.iter_mut().find(|limit| is_asked(limit)) else { return };
+    let Some(most) = most_descriptors() else { return };
+    (limit.soft, limit.hard) = (limit.soft.min(most), most);
+}
+
+fn most_descriptors() -> Option<u64> {
+    std::fs::read_to_string("/proc/sys/fs/nr_open").ok()?.trim().parse().ok()
 }
 
 /// What a manager without CAP_SYS_RESOURCE, as in most containers, may not give: its processes get the nearest that it may,
@@ -169,5 +184,28 @@ const fn resource(resource: LimitedResource) -> Resource {
         LimitedResource::Nice => Resource::Nice,
         LimitedResource::Rtprio => Resource::Rtprio,
         LimitedResource::Rttime => Resource::Rttime,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+    use super::*;
+
+    #[test]
+    fn infinity_of_descriptors_is_what_the_kernel_allows() {
+        let limit = |resource, soft, hard| Rlimit { resource, soft, hard };
+        let most = most_descriptors().unwrap();
+        for (case, asked, given) in [
+            ("both", (rlimit::INFINITY, rlimit::INFINITY), (most, most)),
+            ("the hard one", (1024, rlimit::INFINITY), (1024, most)),
+            ("a number is left", (7, 8), (7, 8)),
+        ] {
+            let core = limit(Resource::Core, rlimit::INFINITY, rlimit::INFINITY);
+            let mut limits = [core, limit(Resource::Nofile, asked.0, asked.1)];
+            reach(&mut limits);
+            assert_eq!((limits[1].soft, limits[1].hard), given, "{case}");
+            assert_eq!(limits[0].hard, rlimit::INFINITY, "{case}");
+        }
     }
 }
