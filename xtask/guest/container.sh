@@ -27,7 +27,7 @@ if [ -n "$host" ]; then
   mine=$host/agentd-container-$3
   mkdir -p "$mine"
   echo 0 > "$mine/cgroup.procs"
-  exec unshare --cgroup sh -c 'mount -t cgroup2 cgroup2 "$0/sys/fs/cgroup" && exec env -i container=xtask \
+  exec unshare --cgroup sh -c 'mount -t cgroup2 -o nosuid,noexec,nodev cgroup2 "$0/sys/fs/cgroup" && exec env -i container=xtask \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin chroot "$0" /sbin/init' "$root"
 fi
 exec env -i container=xtask PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" /sbin/init

@@ -15,7 +15,7 @@ use crate::scratch::Scratch;
 use crate::tools;
 use crate::vm::channel::Answer;
 use crate::vm::container::Container;
-use crate::vm::{BOOT_TIMEOUT, Ending, Machine, Spec, Terminal, UP};
+use crate::vm::{BOOT_TIMEOUT, Clock, Ending, Machine, Spec, Terminal, UP};
 
 /// The documents that go through the agents, which are our own, and where they stand in the machine.
 const DOCUMENTS: [(&str, &str); 2] = [
@@ -209,7 +209,16 @@ fn disk_spec(base: &Base, tree: &Tree, scratch: &Scratch, terminal: Terminal) ->
     tree.pack(&payload)?;
     let disk = Some(base.disk());
     let (kernel, append) = (base.kernel(), KERNEL_WORDS.to_owned());
-    Ok(Spec { kernel, initrd, disk, payload: Some(payload), append, memory: 512, terminal })
+    Ok(Spec {
+        kernel,
+        initrd,
+        disk,
+        payload: Some(payload),
+        append,
+        memory: 512,
+        terminal,
+        clock: Clock::Host,
+    })
 }
 
 /// QEMU, killed by its monitor, may leave the terminal raw.

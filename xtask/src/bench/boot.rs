@@ -17,7 +17,7 @@ use crate::image::tree::Tree;
 use crate::image::{initramfs, make_alone};
 use crate::scratch::Scratch;
 use crate::tools;
-use crate::vm::{BOOT_TIMEOUT, Machine, Spec, Terminal};
+use crate::vm::{BOOT_TIMEOUT, Clock, Machine, Spec, Terminal};
 
 /// As many as `init` of `xtask/bench/driver.c` starts.
 const SERVICES: usize = 100;
@@ -120,6 +120,7 @@ fn boot(base: &Base, tree: &Tree, scratch: &Scratch) -> Result<(f64, f64)> {
         append: "quiet".into(),
         memory: 512,
         terminal: Terminal::Hidden,
+        clock: Clock::Host,
     };
     let machine = Machine::boot(&spec)?;
     let line = machine.console().wait_for(0, "MARKS ", BOOT_TIMEOUT)?;

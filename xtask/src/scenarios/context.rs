@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use super::compare::machines::Pair;
 use crate::error::{During, Error, Result};
 use crate::image::base::Base;
 use crate::image::product::{ADMIN_UNITS, Product};
@@ -12,7 +13,7 @@ use crate::run::root;
 use crate::scratch::Scratch;
 use crate::tools;
 use crate::vm::container::Container;
-use crate::vm::{BOOT_TIMEOUT, Machine, Spec, Terminal, UP};
+use crate::vm::{BOOT_TIMEOUT, Clock, Machine, Spec, Terminal, UP};
 
 /// Where the tests' own files stand in a guest.
 pub const FILES: &str = "usr/lib/agentd-test";
@@ -33,6 +34,8 @@ pub struct Context {
     machine: Option<Machine>,
     /// Whether the machine that runs is the one that scenarios share.
     shared: bool,
+    /// The two machines of the comparisons.
+    pair: Option<Pair>,
     scratch: Scratch,
 }
 
@@ -48,7 +51,7 @@ impl Context {
         let scratch = Scratch::new("scenarios")?;
         let initrd = scratch.path().join("initrd");
         fs::write(&initrd, base.disk_initrd()?).during(|| "cannot write the initramfs".into())?;
-        Ok(Self { base, initrd, product: None, machine: None, shared: false, scratch })
+        Ok(Self { base, initrd, product: None, machine: None, shared: false, pair: None, scratch })
     }
 
     /// A folder for the scenario's own files.
@@ -68,6 +71,7 @@ impl Context {
             append: append.to_owned(),
             memory: MEMORY,
             terminal: Terminal::Hidden,
+            clock: Clock::Host,
         }
     }
 
@@ -144,6 +148,7 @@ impl Context {
             append: QUIET.to_owned(),
             memory: MEMORY,
             terminal: Terminal::Hidden,
+            clock: Clock::Host,
         })
     }
 
@@ -175,6 +180,7 @@ impl Context {
         // One at a time: two emulated processors share the little there is.
         self.machine = None;
         self.shared = false;
+        self.pair = None;
         Ok(self.machine.insert(Machine::boot(spec)?))
     }
 
@@ -191,6 +197,19 @@ impl Context {
         self.machine.as_mut().ok_or_else(|| Error::new("there is no machine"))
     }
 
+    /// The two machines of the comparisons, booted once, with `lay` laid over both.
+    ///
+    /// # Errors
+    /// One of them does not come up.
+    pub fn pair(&mut self, lay: impl Fn(&Tree) -> Result<()>) -> Result<&mut Pair> {
+        if self.pair.is_none() {
+            self.machine = None;
+            self.shared = false;
+            self.pair = Some(Pair::boot(self, lay)?);
+        }
+        self.pair.as_mut().ok_or_else(|| Error::new("there are no machines"))
+    }
+
     /// Ends a scenario: a failed one leaves its console behind and takes the machine with it.
     pub fn settle(&mut self, passed: bool) {
         if !passed && let Some(machine) = &mut self.machine {
@@ -203,6 +222,9 @@ impl Context {
         if !passed || !self.shared {
             self.machine = None;
             self.shared = false;
+        }
+        if !passed {
+            self.pair = None;
         }
     }
 

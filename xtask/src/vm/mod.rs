@@ -55,6 +55,18 @@ pub struct Spec {
     pub memory: u32,
     /// What becomes of the console beside being read.
     pub terminal: Terminal,
+    /// What its time goes by.
+    pub clock: Clock,
+}
+
+/// What a machine's time goes by while it works; while it sleeps, it goes by the host's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// The host's clock: a boot takes as long as it takes.
+    Host,
+    /// Instructions, a nanosecond each: the machine is always as fast as a real one to itself, however slow it is emulated.
+    /// It takes half as long again.
+    Instructions,
 }
 
 /// What a person has of a machine's console.
@@ -82,6 +94,9 @@ impl Spec {
         let mut qemu = command("setpriv", &["--pdeathsig", "KILL", "qemu-system-x86_64"]);
         qemu.args(["-M", "pc", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", &self.memory.to_string()]);
         qemu.args(["-nodefaults", "-no-reboot", "-display", "none"]);
+        if self.clock == Clock::Instructions {
+            qemu.args(["-icount", "shift=0"]);
+        }
         qemu.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&self.initrd);
         // no_timer_check: under load one boot in many found its timer "not connected".
         let fixed = "console=ttyS0 panic=-1 no_timer_check mitigations=off";
@@ -175,7 +190,15 @@ impl Machine {
     /// # Errors
     /// It does not within [`BOOT_TIMEOUT`].
     pub fn wait_ready(&self) -> Result<()> {
-        self.channel.wait_ready(BOOT_TIMEOUT)
+        self.wait_ready_for(BOOT_TIMEOUT)
+    }
+
+    /// The same with more patience, or less.
+    ///
+    /// # Errors
+    /// It does not within `timeout`.
+    pub fn wait_ready_for(&self, timeout: Duration) -> Result<()> {
+        self.channel.wait_ready(timeout)
     }
 
     /// Runs a command in the guest.
@@ -183,7 +206,15 @@ impl Machine {
     /// # Errors
     /// It does not end within [`COMMAND_TIMEOUT`].
     pub fn run(&mut self, command: &str) -> Result<Answer> {
-        self.channel.run(command, COMMAND_TIMEOUT)
+        self.run_for(command, COMMAND_TIMEOUT)
+    }
+
+    /// The same for a command that may take longer.
+    ///
+    /// # Errors
+    /// It does not end within `timeout`.
+    pub fn run_for(&mut self, command: &str, timeout: Duration) -> Result<Answer> {
+        self.channel.run(command, timeout)
     }
 
     /// Hands a command to the guest without waiting for its end.

@@ -14,6 +14,8 @@ pub(super) struct Case {
     lines: Vec<String>,
     /// Why other things are seen, as docs/differences.md has it.
     reason: Option<String>,
+    /// systemd-run cannot say it.
+    by_file: bool,
 }
 
 /// What a line of the probe begins with that differs wherever this key does not stand, and why.
@@ -23,6 +25,10 @@ const UNLESS_SET: (&str, &str, &str) = ("limit open files", "LimitNOFILE", "limi
 pub(super) fn parse(text: &str) -> Result<Vec<Case>> {
     let mut cases: Vec<Case> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if line == "~ file" {
+            cases.last_mut().ok_or_else(|| Error::new("a mark before the first case"))?.by_file = true;
+            continue;
+        }
         if let Some(reason) = line.strip_prefix("! ") {
             let Some(case) = cases.last_mut() else {
                 return Err(Error::new("a reason before the first case"));
@@ -33,7 +39,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Case>> {
         let (name, keys) =
             line.split_once(':').ok_or_else(|| Error::new(format!("keys.txt: no name: {line}")))?;
         let lines = keys.split(" ; ").map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
-        cases.push(Case { name: name.to_owned(), lines: lines.collect(), reason: None });
+        cases.push(Case { name: name.to_owned(), lines: lines.collect(), reason: None, by_file: false });
     }
     Ok(cases)
 }
@@ -57,14 +63,32 @@ impl Case {
     }
 }
 
-/// The shell words that run all of them one after the other and print what they saw.
-pub(super) fn script(cases: &[Case]) -> String {
-    let mut script = "mkdir -p /run/probed /run/user\n".to_owned();
+/// A shell script that runs all of them one after the other by their unit files, with the client that it is given, and
+/// prints what they saw.
+pub(super) fn files(cases: &[Case]) -> String {
+    script(cases, |case| format!("$1 start {}", case.unit()))
+}
+
+/// The same with the settings as words of systemd-run, which comes back when the probe has ended.
+pub(super) fn transient(cases: &[Case], probe: &str) -> String {
+    script(cases, |case| {
+        if case.by_file {
+            return format!("systemctl start {}", case.unit());
+        }
+        let output = format!("StandardOutput=truncate:/run/probed/{}", case.name);
+        let settings = ["Type=oneshot", &output].into_iter().chain(case.lines.iter().map(String::as_str));
+        let words: Vec<String> = settings.map(|setting| format!("--property='{setting}'")).collect();
+        format!("systemd-run --quiet --unit=transient-{} {} /{probe}", case.name, words.join(" "))
+    })
+}
+
+fn script(cases: &[Case], start: impl Fn(&Case) -> String) -> String {
+    let mut script = "#!/bin/sh\nmkdir -p /run/probed /run/user\n".to_owned();
     for case in cases {
-        let (name, unit) = (&case.name, case.unit());
+        let (name, start) = (&case.name, start(case));
         let _written = writeln!(
             script,
-            "echo '== {name}'; timeout 20 $1 start {unit} > /dev/null 2>&1; echo exits $?; cat /run/probed/{name}"
+            "echo '== {name}'; timeout 20 {start} > /dev/null 2>&1; echo exits $?; cat /run/probed/{name}"
         );
     }
     script + "echo '== done'\n"
@@ -136,7 +160,10 @@ mod tests {
             group.text("probe"),
             "[Service]\nType=oneshot\nExecStart=/probe\nStandardOutput=truncate:/run/probed/group\nUser=daemon\nGroup=adm\n"
         );
-        assert!(script(&cases).contains("$1 start probe-group.service"));
+        assert!(files(&cases).contains("$1 start probe-group.service"));
+        let group = "--property='User=daemon' --property='Group=adm' /probe >";
+        assert!(transient(&cases, "probe").contains(group), "{}", transient(&cases, "probe"));
+        assert!(!KEYS.contains('\''), "a word of the shell ends there");
     }
 
     #[test]
