@@ -6,6 +6,7 @@ pub mod container;
 pub mod context;
 pub mod daemons;
 pub mod edges;
+pub mod escape;
 pub mod guest;
 pub mod harness;
 pub mod journal;
@@ -36,6 +37,7 @@ pub const ALL: &[&[Scenario]] = &[
     boot::SCENARIOS,
     container::SCENARIOS,
     compare::SCENARIOS,
+    escape::SCENARIOS,
     edges::SCENARIOS,
     limits::SCENARIOS,
     life::SCENARIOS,
