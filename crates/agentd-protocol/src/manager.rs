@@ -102,6 +102,18 @@ pub struct ListUnitsRequest {
     /// Also units that are inactive and have no job; a filter by state implies it.
     #[serde(default, deserialize_with = "or_default")]
     pub all: bool,
+    /// The properties that the caller wants, of [`UnitSummary::PROPERTIES`]; none named: all. What the kernel has to be
+    /// asked for is empty if it is not among them.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub properties: Vec<String>,
+}
+
+impl ListUnitsRequest {
+    /// Whether a property is wanted.
+    #[must_use]
+    pub fn wants(&self, property: &str) -> bool {
+        self.properties.is_empty() || self.properties.iter().any(|wanted| wanted == property)
+    }
 }
 
 /// One page of the answer to `ListUnits`; further pages follow while the reply `continues`.
@@ -152,6 +164,29 @@ pub struct UnitSummary {
     pub active_enter_timestamp: u64,
     /// Its job.
     pub job: Option<JobBrief>,
+}
+
+impl UnitSummary {
+    /// The names of its properties, in their order.
+    pub const PROPERTIES: [&str; 17] = [
+        "Id",
+        "Description",
+        "LoadState",
+        "ActiveState",
+        "SubState",
+        "Result",
+        "UnitFileState",
+        "MainPID",
+        "NRestarts",
+        "InvocationID",
+        "ExecMainStatus",
+        "ExecMainCode",
+        "ControlGroup",
+        "MemoryCurrent",
+        "StatusText",
+        "ActiveEnterTimestamp",
+        "Job",
+    ];
 }
 
 /// The job of a unit, in a word.

@@ -311,6 +311,16 @@ mod tests {
     }
 
     #[test]
+    fn the_properties_of_a_list_are_those_that_its_lines_have() {
+        let line = serde_json::to_value(crate::manager::UnitSummary::default()).unwrap();
+        let mut names = crate::manager::UnitSummary::PROPERTIES;
+        names.sort_unstable();
+        let mut sent: Vec<&String> = line.as_object().unwrap().keys().collect();
+        sent.sort_unstable();
+        assert_eq!(sent, names.iter().collect::<Vec<_>>());
+    }
+
+    #[test]
     fn a_bad_parameter_is_named() {
         for (case, parameters, parameter) in [
             ("missing", serde_json::json!({}), "unit"),

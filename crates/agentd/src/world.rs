@@ -449,12 +449,13 @@ impl World {
         found.map(|(_, state)| unit_files::state(state)).unwrap_or_default()
     }
 
-    /// The cgroup and the memory of a unit, for `list`.
+    /// The cgroup of a unit and, if it is wanted, its memory, for `list`: the kernel has to be asked for each unit's.
     #[must_use]
-    pub fn group_and_memory(&self, view: &UnitView) -> (String, Option<u64>) {
+    pub fn group_and_memory(&self, view: &UnitView, wants_memory: bool) -> (String, Option<u64>) {
         match self.runs.of_unit(&view.unit.name).and_then(|(_, run)| run.cgroup.as_ref()) {
             Some(leaf) => {
-                let memory = if self.counts_memory() { leaf.memory_current() } else { None };
+                let asks = wants_memory && self.counts_memory();
+                let memory = if asks { leaf.memory_current() } else { None };
                 (leaf.cgroup().to_owned(), memory)
             }
             None => (String::new(), None),

@@ -16,11 +16,14 @@ use crate::print::{Style, json, one_line};
 pub(crate) fn units(context: &Context, list: &List, out: &mut impl Write) -> Outcome {
     let mut states = list.states.clone();
     states.extend(list.failed.then(|| ActiveState::Failed.as_str().to_owned()));
+    // The manager need not look up for each unit what the table does not show.
+    let properties = if context.is_json() { &[][..] } else { &SHOWN };
     let request = ListUnitsRequest {
         types: list.types.clone(),
         states,
         patterns: list.patterns.clone(),
         all: list.all,
+        properties: properties.iter().map(ToString::to_string).collect(),
     };
     let mut units = Vec::new();
     context.connect()?.stream::<method::ListUnits, ClientError>(&request, Some(ANSWER), |page| {
@@ -34,6 +37,9 @@ pub(crate) fn units(context: &Context, list: &List, out: &mut impl Write) -> Out
     }
     Ok(Exit::Done)
 }
+
+/// The properties of the table.
+const SHOWN: [&str; 6] = ["Id", "LoadState", "ActiveState", "SubState", "Job", "Description"];
 
 fn write_units(
     context: &Context,

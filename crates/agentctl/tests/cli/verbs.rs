@@ -195,6 +195,7 @@ fn a_list_is_one_array_however_many_pages_it_came_in() {
     let folder = Folder::new();
     serve(&folder, |request, answer| match request {
         Request::ListUnits(list) => {
+            assert!(list.wants("MemoryCurrent"), "JSON has every property");
             assert_eq!((list.all, list.types), (true, vec!["service".to_owned(), "timer".to_owned()]));
             let page = |id: &str| ListUnitsReply {
                 units: vec![UnitSummary { id: id.into(), ..UnitSummary::default() }],
@@ -215,6 +216,10 @@ fn failed_units_may_be_asked_for_in_one_word() {
     let folder = Folder::new();
     serve(&folder, |request, answer| match request {
         Request::ListUnits(list) => {
+            assert!(
+                list.wants("SubState") && !list.wants("MemoryCurrent"),
+                "what the table shows and no more"
+            );
             let units = list.states.iter().map(|id| UnitSummary { id: id.clone(), ..UnitSummary::default() });
             answer.done(&ListUnitsReply { units: units.collect() });
         }

@@ -9,7 +9,7 @@ use agentd_engine::{
 use agentd_protocol::introspect::InfoReply;
 use agentd_protocol::manager::{
     Empty, FreezeRequest, JobRequest, KillRequest, ListJobsReply, ListPathsReply, ListSocketsReply,
-    ListTimersReply, ListUnitsReply, ListUnitsRequest, ShutdownRequest,
+    ListTimersReply, ListUnitsReply, ListUnitsRequest, ShutdownRequest, UnitSummary,
 };
 use agentd_protocol::unit::{GetReply, UnitRequest};
 use agentd_protocol::unit_files::UnitFilesRequest;
@@ -71,10 +71,10 @@ fn read(inbound: Inbound, manager: &Manager, world: &mut World) {
     match &inbound.request {
         Request::GetInfo(_) => answer.result(Ok(InfoReply::of_this_version())),
         Request::GetInterfaceDescription(request) => answer.result(request.answer()),
-        Request::ListUnits(request) => {
-            let units = list(manager, world, request);
-            pages::send(units, inbound.more, answer, |units| ListUnitsReply { units })
-        }
+        Request::ListUnits(request) => match list(manager, world, request) {
+            Ok(units) => pages::send(units, inbound.more, answer, |units| ListUnitsReply { units }),
+            Err(error) => answer.result::<Empty>(Err(error)),
+        },
         Request::ListTimers(_) => {
             let boot = world.boot_time();
             let timers = manager.units().filter_map(|unit| view::timer(&unit, boot)).collect();
@@ -143,21 +143,18 @@ fn get(manager: &Manager, world: &World, request: &UnitRequest) -> Result<GetRep
     Ok(GetReply { properties: Box::new(properties) })
 }
 
-fn list(
-    manager: &Manager,
-    world: &World,
-    request: &ListUnitsRequest,
-) -> Vec<agentd_protocol::manager::UnitSummary> {
+fn list(manager: &Manager, world: &World, request: &ListUnitsRequest) -> Result<Vec<UnitSummary>, CallError> {
+    if !request.properties.iter().all(|name| UnitSummary::PROPERTIES.contains(&name.as_str())) {
+        return Err(CallError::InvalidParameter { parameter: "properties".to_owned() });
+    }
     let jobs: HashMap<JobId, JobView> = manager.jobs().map(|job| (job.id, job)).collect();
-    manager
-        .units()
-        .filter(|unit| wanted(unit, request))
-        .map(|unit| {
-            let job = unit.job.and_then(|id| jobs.get(&id));
-            let (group, memory) = world.group_and_memory(&unit);
-            view::summary(&unit, job, group, memory, world.file_state(&unit.unit.name))
-        })
-        .collect()
+    let wants_memory = request.wants("MemoryCurrent");
+    let line = |unit: UnitView| {
+        let job = unit.job.and_then(|id| jobs.get(&id));
+        let (group, memory) = world.group_and_memory(&unit, wants_memory);
+        view::summary(&unit, job, group, memory, world.file_state(&unit.unit.name))
+    };
+    Ok(manager.units().filter(|unit| wanted(unit, request)).map(line).collect())
 }
 
 /// Whether `list` shows a unit: by default what is up, failed, has a job or is not as it should be.
