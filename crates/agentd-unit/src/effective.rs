@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::sections::{LimitedResource, Sandbox, SandboxPath, ServiceSection, SystemCalls, TasksLimit};
-use crate::values::capability;
 use crate::values::syscalls::{ALL_NAMESPACES, denial_name, family_name, namespace_names};
+use crate::values::{capability, limit};
 use crate::words::Words;
 
 /// Keys of `[Service]` with their values, as a unit file would have them. Empty: not restricted, or none.
@@ -37,7 +37,7 @@ fn identity(service: &ServiceSection) -> Vec<(&'static str, String)> {
             "TasksMax",
             match service.tasks_max {
                 Some(TasksLimit::Count(count)) => count.to_string(),
-                Some(TasksLimit::Permyriad(share)) => format!("{}%", share / 100),
+                Some(TasksLimit::Permyriad(share)) => limit::percent(u64::from(share)),
                 Some(TasksLimit::Infinity) | None => "infinity".to_owned(),
             },
         ),

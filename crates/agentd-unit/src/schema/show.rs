@@ -19,6 +19,7 @@ use crate::names::UnitNames;
 use crate::sections::{MemoryLimit, TasksLimit};
 use crate::source::{SourceFile, Syntax};
 use crate::unit::{Body, Unit};
+use crate::values::limit::percent;
 use crate::values::{capability, span};
 use crate::{ini_front, toml_front};
 
@@ -226,13 +227,6 @@ fn yes_no(yes: bool) -> String {
     if yes { "yes" } else { "no" }.to_owned()
 }
 
-fn percent(hundredths: u64) -> String {
-    match hundredths % 100 {
-        0 => format!("{}%", hundredths / 100),
-        rest => format!("{}.{rest:02}%", hundredths / 100),
-    }
-}
-
 fn timeout(bound: Option<Duration>) -> String {
     bound.map_or_else(|| "infinity".to_owned(), span::display)
 }
@@ -247,10 +241,25 @@ fn commands(commands: &[ExecCommand]) -> String {
     commands.iter().map(one).collect::<Vec<_>>().join(" ; ")
 }
 
-/// A word in which a space can be told from one between words.
+/// A word in which a space can be told from one between words, in systemd's quoting: it can be pasted into a file.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,+@%$".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("{word:?}") }
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    let mut quoted = "\"".to_owned();
+    for c in word.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\r' => quoted.push_str("\\r"),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// What a unit's files say, put together by the rules of merging.

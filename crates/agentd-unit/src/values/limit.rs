@@ -81,6 +81,14 @@ pub fn permyriad(text: &str) -> Result<u32, Refused> {
         .ok_or_else(|| Refused::of(text, "is too large", HELP))
 }
 
+/// Hundredths of a percent as text, which [`permyriad`] reads.
+pub(crate) fn percent(hundredths: u64) -> String {
+    match hundredths % 100 {
+        0 => format!("{}%", hundredths / 100),
+        rest => format!("{}.{rest:02}%", hundredths / 100),
+    }
+}
+
 /// A share of a whole: a percentage from above 0 to 100.
 fn share(text: &str) -> Result<u32, Refused> {
     match permyriad(text)? {
