@@ -277,7 +277,7 @@ pub struct SpawnEnvironment {
     pub exit_status: Option<ExitStatus>,
     /// `MONITOR_UNIT`, `MONITOR_SERVICE_RESULT`, `MONITOR_INVOCATION_ID` …: the unit whose end triggered this one
     /// by OnFailure or OnSuccess.
-    pub monitor: Option<Monitor>,
+    pub monitor: Option<Box<Monitor>>,
     /// `AGENTD_GENERATION`: how often this unit was started, counted from 1, as this manager knows.
     pub generation: u64,
     /// `TRIGGER_UNIT`: the timer, socket or path unit that started it.

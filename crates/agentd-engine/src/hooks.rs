@@ -15,7 +15,7 @@ use crate::state::{ActiveState, ServiceResult};
 pub(crate) struct Hooks {
     units: Vec<UnitId>,
     mode: JobMode,
-    monitor: Option<Monitor>,
+    monitor: Option<Box<Monitor>>,
     ending: Option<Ending>,
 }
 
@@ -36,13 +36,13 @@ impl Manager {
         let ending = self.ending_of(unit, old, new);
         let monitor = entry.service().and_then(|service| {
             let facts = &service.facts;
-            Some(Monitor {
+            Some(Box::new(Monitor {
                 unit: entry.unit.name.clone(),
                 run: facts.last_run?,
                 result: facts.result,
                 exit_status: facts.last_status,
                 restarts: facts.restarts.count,
-            })
+            }))
         });
         Hooks { units: self.graph.related(unit, relation).collect(), mode: job_mode(mode), monitor, ending }
     }

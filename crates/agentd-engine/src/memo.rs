@@ -302,7 +302,7 @@ impl ServiceCore {
         run.limit_runtime(out.ids);
         let limit = run.runtime_max;
         let facts = &mut self.facts;
-        facts.run = Some(run);
+        facts.run = Some(Box::new(run));
         facts.status_text.clone_from(status);
         if let (Some(pid), Some(start)) = (main, started) {
             facts.exec_main = Some(ExecStatusView { pid, start, exit: None, status: None });

@@ -20,7 +20,7 @@ impl Manager {
 
     fn process(&mut self, id: EffectId, run: InvocationId) -> Option<(UnitId, Who, &mut Facts)> {
         let (unit, facts) = self.present(run)?;
-        let who = facts.run.as_ref().and_then(|run: &Run| run.who(id))?;
+        let who = facts.run.as_deref().and_then(|run: &Run| run.who(id))?;
         Some((unit, who, facts))
     }
 

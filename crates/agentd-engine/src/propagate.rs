@@ -132,7 +132,7 @@ impl Manager {
         };
         let goes_on = match entry.active() {
             ActiveState::Activating => entry.is_restarting(),
-            ActiveState::Deactivating => service.facts.run.as_ref().is_some_and(follows),
+            ActiveState::Deactivating => service.facts.run.as_deref().is_some_and(follows),
             ActiveState::Inactive | ActiveState::Active | ActiveState::Reloading | ActiveState::Failed => {
                 false
             }

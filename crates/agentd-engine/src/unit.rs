@@ -107,7 +107,7 @@ pub(crate) struct Entry {
     /// The timer, socket or path unit that the next start is for.
     pub(crate) trigger: Option<UnitName>,
     /// The unit whose end the next start is for.
-    pub(crate) monitor: Option<Monitor>,
+    pub(crate) monitor: Option<Box<Monitor>>,
     /// How often a unit without processes was started by the manager (a service counts with its restarts).
     starts: Restarts,
     /// What its conditions said when it was last to be started.

@@ -2,6 +2,7 @@
 
 mod desk;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use agentd_engine::{Effect, Event, ExitStatus, JobResult, Request, ShutdownKind, SpawnFailureKind};
@@ -73,6 +74,7 @@ fn lives(count: u64) -> [Duration; 4] {
 
 #[test]
 fn ten_thousand_units_start_and_stop_within_the_time_of_a_linear_engine() {
+    let _alone = alone();
     for count in [100, 1_000, 10_000] {
         let [load, plan, start, stop] = lives(count);
         println!("{count:>6} units: load {load:?}, plan {plan:?}, start {start:?}, stop {stop:?}");
@@ -83,6 +85,7 @@ fn ten_thousand_units_start_and_stop_within_the_time_of_a_linear_engine() {
 
 #[test]
 fn a_chain_of_ten_thousand_fails_from_its_first_to_its_last_without_end_of_the_stack() {
+    let _alone = alone();
     let link = |i: u64| name(&format!("s{i:05}.service"));
     let units = (0..10_000).map(|i| {
         unit(link(i).as_str(), |u| {
@@ -99,6 +102,13 @@ fn a_chain_of_ten_thousand_fails_from_its_first_to_its_last_without_end_of_the_s
     assert_eq!(desk.failure("s00001.service"), "s00000.service failed to start");
 }
 
+/// Held by each test: what one takes of memory is measured while no other takes any.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The memory of this process that is in use, proc(5) "statm".
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -109,6 +119,7 @@ fn resident() -> u64 {
 /// What the engine keeps of an idle unit with five edges, besides its definition.
 #[test]
 fn an_idle_unit_takes_less_than_two_kib() {
+    let _alone = alone();
     let count = 10_000;
     let mut set = agentd_unit::UnitSet::new();
     dag(count).into_iter().for_each(|unit| set.insert(unit));

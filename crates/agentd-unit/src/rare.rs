@@ -14,6 +14,14 @@ pub trait Unset: Default + 'static {
 #[derive(Clone)]
 pub struct Rare<T>(Option<Box<T>>);
 
+#[cfg(test)]
+impl<T> Rare<T> {
+    /// Whether something of it was written to, so that it takes its room.
+    pub(crate) const fn has_room(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
 impl<T> Default for Rare<T> {
     fn default() -> Self {
         Self(None)
@@ -68,8 +76,11 @@ pub(crate) use unset;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::sections::Life;
+    use crate::{LocalZone, SourceFile, SpecifierContext, parse::ParseContext, parse_unit};
 
     #[test]
     fn an_unset_part_reads_as_the_default_and_takes_a_pointer() {
@@ -81,5 +92,25 @@ mod tests {
         assert_ne!(part, Rare::default());
         part.root_start_only = false;
         assert_eq!(part, Rare::default(), "what was set to the default is the default");
+    }
+    #[test]
+    fn a_service_that_sets_nothing_rare_holds_nothing_of_it() {
+        let text = "[Unit]\nDescription = \"one of a thousand\"\n[Service]\nExecStart = [\"/bin/a\", \"b\"]\n\
+                    Restart = \"always\"\n[Install]\nWantedBy = [\"all.target\"]\n";
+        let (specifiers, zone) = (SpecifierContext::system(), LocalZone::utc());
+        let context = ParseContext { specifiers: &specifiers, zone: &zone };
+        let file = Arc::new(SourceFile::new("/u/a.service.toml", text));
+        let parsed = parse_unit(&"a.service".parse().unwrap(), &[file], &context);
+        let unit = &parsed.unit;
+        let service = &unit.as_service().unwrap().service;
+        let rooms = [
+            unit.unit.system.has_room(),
+            service.execution.has_room(),
+            service.life.has_room(),
+            service.filters.has_room(),
+            service.sandbox.has_room(),
+            service.resources.has_room(),
+        ];
+        assert_eq!(rooms, [false; 6]);
     }
 }

@@ -59,7 +59,10 @@ pub(crate) fn expand(unit: &UnitName, context: &ParseContext<'_>, draft: &mut Dr
         strict(unit, context, draft);
         draft.agent.landlock.get_or_insert(true);
     }
-    draft.service.sandbox.landlock = draft.agent.landlock == Some(true);
+    // Only then: what is written to takes its room, and nearly all units have no sandbox.
+    if draft.agent.landlock == Some(true) {
+        draft.service.sandbox.landlock = true;
+    }
     if draft.service.execution.dynamic_user {
         dynamic_user(draft);
     }

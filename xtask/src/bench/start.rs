@@ -15,7 +15,7 @@ use crate::scratch::Scratch;
 pub const SERVICES: usize = 1_000;
 
 /// In this time what a start has left to do is done.
-const SETTLING: Duration = Duration::from_secs(2);
+pub const SETTLING: Duration = Duration::from_secs(2);
 
 /// Nanoseconds of one way to start all of them, one entry a run.
 #[derive(Debug, Default)]

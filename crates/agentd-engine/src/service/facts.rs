@@ -78,7 +78,7 @@ pub(crate) struct Run {
     /// Another manager began it, perhaps by another definition.
     pub(crate) taken_over: bool,
     pub(crate) trigger: Option<UnitName>,
-    pub(crate) monitor: Option<Monitor>,
+    pub(crate) monitor: Option<Box<Monitor>>,
     /// `NOTIFYACCESS=`: what the service itself has made of `NotifyAccess`.
     pub(crate) notify_access: Option<NotifyAccess>,
     /// A notification of one who may not notify was told of: a flood of them is not to become one of lines.
@@ -90,7 +90,7 @@ impl Run {
         id: InvocationId,
         unit: Arc<Unit>,
         trigger: Option<UnitName>,
-        monitor: Option<Monitor>,
+        monitor: Option<Box<Monitor>>,
     ) -> Self {
         Self {
             id,
@@ -161,7 +161,8 @@ pub(crate) struct Leftover {
 /// Everything about a service but its state.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
-    pub(crate) run: Option<Run>,
+    /// Boxed: most units of a machine have none.
+    pub(crate) run: Option<Box<Run>>,
     pub(crate) leftover: Option<Leftover>,
     pub(crate) last_run: Option<InvocationId>,
     /// How the main process of the last run that ended had ended.

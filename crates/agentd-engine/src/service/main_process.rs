@@ -55,7 +55,7 @@ impl Facts {
     /// The command has left its daemon behind, and which process that is is not known.
     fn lacks_main(&self) -> bool {
         let lacks = |run: &super::Run| run.main.is_none() && run.control.is_none() && !run.search.found;
-        self.is_forking() && self.run.as_ref().is_some_and(lacks)
+        self.is_forking() && self.run.as_deref().is_some_and(lacks)
     }
 
     /// The question which process it is has no answer yet.
@@ -68,7 +68,7 @@ impl Facts {
         let by_group = self.ends_with_cgroup();
         let outlived =
             |run: &super::Run| (run.taken_over || by_group) && run.main.is_none() && run.control.is_none();
-        self.run.as_ref().is_some_and(outlived) || (self.lacks_main() && !self.has_pid_file())
+        self.run.as_deref().is_some_and(outlived) || (self.lacks_main() && !self.has_pid_file())
     }
 
     /// Asks which process is the main one; false if there is nobody to ask.

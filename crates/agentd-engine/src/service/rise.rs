@@ -20,7 +20,7 @@ const IDLE_PATIENCE: Duration = Duration::from_secs(5);
 /// `Dead` and `Failed`: only a start leads out of them.
 pub(super) fn at_rest(state: S, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
     match event {
-        E::Start(run) => begin(*run, facts, out),
+        E::Start(run) => begin(run, facts, out),
         E::Stop
         | E::Force
         | E::Reload
@@ -45,7 +45,7 @@ pub(super) fn at_rest(state: S, event: E, facts: &mut Facts, out: &mut Out<'_>) 
 pub(super) fn auto_restart(at: Monotonic, due: bool, event: E, facts: &mut Facts, out: &mut Out<'_>) -> S {
     let state = S::AutoRestart { at, due };
     match event {
-        E::Start(run) => begin(*run, facts, out),
+        E::Start(run) => begin(run, facts, out),
         E::Stop | E::Force => S::Dead,
         E::Tick if !due && expired(Some(at), out) => S::AutoRestart { at, due: true },
         E::Reload
@@ -66,7 +66,7 @@ pub(super) fn auto_restart(at: Monotonic, due: bool, event: E, facts: &mut Facts
     }
 }
 
-fn begin(mut run: Run, facts: &mut Facts, out: &mut Out<'_>) -> S {
+fn begin(mut run: Box<Run>, facts: &mut Facts, out: &mut Out<'_>) -> S {
     run.limit_runtime(out.ids);
     let (id, name) = (run.id, run.unit.name.clone());
     let text = format!("Starting {}...", crate::unit::title(&run.unit));

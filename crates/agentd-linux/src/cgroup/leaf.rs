@@ -37,8 +37,11 @@ const FOLDER: OFlag = OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_C
 #[derive(Debug)]
 pub struct Leaf {
     folder: OwnedFd,
-    path: PathBuf,
-    cgroup: String,
+    path: Box<Path>,
+    /// Where its name for the kernel begins in the path, of which it is nearly always the end.
+    cgroup_at: usize,
+    /// That name where it is not.
+    cgroup: Option<Box<str>>,
 }
 
 /// What became of a removal.
@@ -68,7 +71,12 @@ impl Leaf {
 
     fn of(opened: Result<OwnedFd, Errno>, path: PathBuf, cgroup: String) -> Result<Self, CgroupError> {
         match opened {
-            Ok(folder) => Ok(Self { folder, path, cgroup }),
+            Ok(folder) => {
+                let cgroup_at = path.to_str().filter(|path| path.ends_with(&cgroup));
+                let cgroup_at = cgroup_at.map(|path| path.len() - cgroup.len());
+                let cgroup = cgroup_at.is_none().then(|| cgroup.into_boxed_str());
+                Ok(Self { folder, path: path.into(), cgroup_at: cgroup_at.unwrap_or_default(), cgroup })
+            }
             Err(errno) => Err(CgroupError::access("open", &path, errno.into())),
         }
     }
@@ -124,7 +132,10 @@ impl Leaf {
     /// Its path as `/proc/PID/cgroup` and systemd's `ControlGroup` say it.
     #[must_use]
     pub fn cgroup(&self) -> &str {
-        &self.cgroup
+        match &self.cgroup {
+            Some(cgroup) => cgroup,
+            None => self.path.to_str().and_then(|path| path.get(self.cgroup_at..)).unwrap_or_default(),
+        }
     }
 
     /// Whether a process that is no zombie is in it or below. One that is gone is not populated.
@@ -151,7 +162,8 @@ impl Leaf {
     fn list(&self, own: &mut Option<File>) -> Result<Vec<u32>, CgroupError> {
         let mut found = Vec::new();
         walk(self.folder.as_fd(), &self.path, &mut |folder, path| {
-            let text = if path == self.path { self.read_list(own) } else { read_at(folder, path, PROCESSES) };
+            let text =
+                if *path == *self.path { self.read_list(own) } else { read_at(folder, path, PROCESSES) };
             match text {
                 Ok(text) => {
                     found.extend(
@@ -270,7 +282,7 @@ impl Leaf {
     /// Whether a cgroup path, as `/proc/PID/cgroup` says it, is this one or below it.
     #[must_use]
     pub fn contains(&self, cgroup: &str) -> bool {
-        cgroup.strip_prefix(self.cgroup.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        cgroup.strip_prefix(self.cgroup()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     /// Removes it if nothing is in it, neither a process nor a cgroup: one call.

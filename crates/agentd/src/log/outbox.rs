@@ -90,6 +90,8 @@ struct State {
     /// The writing thread waits for something to do.
     idle: bool,
     ended: bool,
+    /// Units stop for good: to give back memory that goes with the program would take time from that.
+    last_words: bool,
 }
 
 impl State {
@@ -162,6 +164,7 @@ impl Outbox {
         let mut state = self.lock();
         let is_new = !state.lines.contains_key(unit);
         self.hold(&mut state, unit, chunk);
+        state.last_words |= haste == Haste::Last;
         if state.followers > 0 || haste == Haste::Last {
             state.queue(unit);
         } else if state.bytes > RECORDS_BYTES {
@@ -251,10 +254,11 @@ impl Outbox {
             }
             let due = state.records.front().map(|(due, _)| *due);
             let Some(wake) = until.into_iter().chain(due).min() else {
-                if state.lines.is_empty() && state.lines.capacity() > UNITS_ROOM {
+                if state.lines.is_empty() && state.lines.capacity() > UNITS_ROOM && !state.last_words {
                     state.give_back();
                     drop(state);
                     agentd_linux::memory::trim();
+                    agentd_linux::memory::let_file_go();
                     state = self.lock();
                     continue;
                 }
