@@ -329,7 +329,11 @@ impl Daemon {
         self.world.read_clocks();
         let mut pushed = std::mem::take(&mut self.world.scratch);
         self.manager.handle(event, self.world.now, &mut pushed);
-        self.world.is_ending = self.manager.is_shutting_down();
+        let was_ending = std::mem::replace(&mut self.world.is_ending, self.manager.is_shutting_down());
+        if self.world.is_ending && !was_ending {
+            self.sources.forget_folders();
+            crate::boot::ending::prepare(&mut self.world);
+        }
         self.effects.extend(pushed.drain(..));
         self.world.scratch = pushed;
     }

@@ -120,6 +120,8 @@ pub struct World {
     pub looked_up: Vec<Inbound>,
     /// Everything is being stopped, and nothing will be started again.
     pub is_ending: bool,
+    /// The manager is on its way back to the cgroup that it was started in; whether it could go.
+    pub way_back: Option<std::thread::JoinHandle<bool>>,
     /// How the manager ends, once everything is stopped.
     pub ending: Option<ShutdownKind>,
     /// What a reboot hands to reboot(2).

@@ -19,6 +19,6 @@ pub use detect::{Layout, Mount, find_mount, of_process};
 pub use error::CgroupError;
 pub use leaf::{Leaf, Removal, remove_empty};
 pub use limits::{Device, INFINITY, IoBounds, Limits};
-pub use root::{CgroupRoot, Controller, Enforceable, INIT_SCOPE, Place};
+pub use root::{CgroupRoot, Controller, Enforceable, INIT_SCOPE, Place, WayBack};
 pub use stats::{MemoryEvents, Pressure, Stats};
 pub use watch::{Changed, EventsWatch};

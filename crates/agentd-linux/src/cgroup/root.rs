@@ -245,12 +245,23 @@ impl CgroupRoot {
         parts.next().filter(|unit| *unit != INIT_SCOPE && !unit.is_empty())
     }
 
+    /// The way of the manager back to the cgroup that it was started in; none if it has never left that. The kernel takes
+    /// tens of milliseconds for it, so a thread can go it while units still stop.
+    #[must_use]
+    pub fn way_back(&self) -> Option<WayBack> {
+        (self.start != self.folder).then(|| WayBack(self.start.clone()))
+    }
+
     /// For the end of a manager that leaves nothing behind: it goes back to the cgroup that it was started in, and
     /// what is empty of its part is removed. What is still used stays, and so does everything of [`Place::Whole`].
     pub fn leave(self) {
-        if self.start == self.folder || move_one(&self.start, std::process::id()).is_err() {
-            return;
+        if self.way_back().is_some_and(|way| way.go()) {
+            self.remove();
         }
+    }
+
+    /// The same for a manager that has gone its way back, and for nobody else: it removes what is empty.
+    pub fn remove(self) {
         let mut folders: Vec<PathBuf> =
             self.slices.keys().map(|slice| detect::join(&self.folder, slice)).collect();
         folders.extend([self.folder.join(INIT_SCOPE), self.folder]);
@@ -298,6 +309,18 @@ impl CgroupRoot {
                 self.problems.push(problem);
             }
         }
+    }
+}
+
+/// See [`CgroupRoot::way_back`].
+#[derive(Debug)]
+pub struct WayBack(PathBuf);
+
+impl WayBack {
+    /// Moves the whole program. False: the kernel refuses, as where that cgroup gives controllers to those below it.
+    #[must_use]
+    pub fn go(&self) -> bool {
+        move_one(&self.0, std::process::id()).is_ok()
     }
 }
 

@@ -23,6 +23,16 @@ const SIGCONT: i32 = 18;
 /// How long the logs may take to be written out.
 const FLUSH: Duration = Duration::from_secs(3);
 
+/// Begins what the end would wait for in the kernel, while units still stop: the manager goes back to the cgroup that it
+/// was started in. Nothing is born from now on but into cgroups of units.
+pub fn prepare(world: &mut World) {
+    let Some(way) = world.cgroups.as_ref().and_then(CgroupRoot::way_back) else { return };
+    match thread::Builder::new().name("way-back".into()).spawn(move || way.go()) {
+        Ok(thread) => world.way_back = Some(thread),
+        Err(error) => tracing::debug!(%error, "the manager leaves its cgroup last"),
+    }
+}
+
 /// Ends as asked. Returns for managers that are no init of a machine, and where the kernel refuses.
 pub fn end(kind: ShutdownKind, mut world: World, journal: &Journal) -> ExitCode {
     let mode = world.config.mode;
@@ -31,13 +41,17 @@ pub fn end(kind: ShutdownKind, mut world: World, journal: &Journal) -> ExitCode 
     }
     let (log, mut cgroups) = (world.log.take(), world.cgroups.take());
     let watches = std::mem::take(&mut world.watches);
+    let way_back = world.way_back.take();
     let leave = || {
-        drop(watches);
-        cgroups.take().map(CgroupRoot::leave)
+        let is_back = way_back.is_some_and(|thread| thread.join().unwrap_or(false));
+        cgroups.take().map(|cgroups| if is_back { cgroups.remove() } else { cgroups.leave() })
     };
     thread::scope(|scope| {
         // The kernel waits for a while before it takes watches away and moves the manager; the log can use that to write
         // its files.
+        if let Err(error) = thread::Builder::new().spawn_scoped(scope, || drop(watches)) {
+            tracing::debug!(%error, "there is no thread that closes the watches");
+        }
         if let Err(error) = thread::Builder::new().spawn_scoped(scope, leave) {
             tracing::warn!(%error, "the manager's cgroups are left over");
         }

@@ -342,6 +342,7 @@ fn build_world(
         errands: Vec::new(),
         looked_up: Vec::new(),
         is_ending: false,
+        way_back: None,
         ending: None,
         reboot_argument: None,
         first_request: None,

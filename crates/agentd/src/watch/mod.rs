@@ -74,7 +74,8 @@ pub struct Sources {
     loaded: AsyncFd<OwnedFd>,
     stored: AsyncFd<OwnedFd>,
     traffic: AsyncFd<OwnedFd>,
-    folder: AsyncFd<FolderWatch>,
+    /// None once everything is being stopped.
+    folder: Option<AsyncFd<FolderWatch>>,
     unit_files: Option<UnitFilesWatch>,
     timers: [AsyncFd<Timer>; 3],
     armed: Deadlines,
@@ -97,7 +98,7 @@ impl Sources {
             stored: registered(told.stored)?,
             mains: registered(told.mains)?,
             traffic: registered(told.traffic)?,
-            folder: registered(folder)?,
+            folder: Some(registered(folder)?),
             unit_files: None,
             timers: [timer(Clock::Monotonic)?, timer(Clock::Boottime)?, timer(Clock::Realtime)?],
             armed: Deadlines::default(),
@@ -125,13 +126,16 @@ impl Sources {
         self.armed = deadlines;
     }
 
-    /// Closes all of them for good, on a thread of its own: the kernel waits for tens of milliseconds where it takes
-    /// inotify(7) watches away, which the end of the manager can use. Where there is no thread they are closed here.
+    /// Looks no more at the folders of units and at the runtime folder: for a manager that stops everything, and neither
+    /// loads a unit nor makes a socket anew. The kernel waits for tens of milliseconds where it takes inotify(7) watches
+    /// away, so that is done alongside, and long before the end, which would wait for it.
+    pub fn forget_folders(&mut self) {
+        close_alongside((self.unit_files.take(), self.folder.take()));
+    }
+
+    /// Closes all of them for good, which the end of the manager does not wait for.
     pub fn let_go(self) {
-        let thread = std::thread::Builder::new().name("sources".into());
-        if let Err(error) = thread.spawn(move || drop(self)) {
-            tracing::debug!(%error, "there is no thread that closes the sources");
-        }
+        close_alongside(self);
     }
 
     /// Has children looked at: of those that ended under a manager before nobody may tell any more.
@@ -163,7 +167,7 @@ impl Sources {
             loaded: ready(&self.loaded, cx),
             stored: ready(&self.stored, cx),
             traffic: ready(&self.traffic, cx) || left.traffic,
-            folder: ready(&self.folder, cx),
+            folder: self.folder.as_ref().is_some_and(|folder| ready(folder, cx)),
             unit_files: self.unit_files.as_ref().is_some_and(|watch| watch.poll(cx)),
             timers: self.timers.each_ref().map(|timer| ready(timer, cx)),
             inbound: None,
@@ -195,8 +199,8 @@ impl Sources {
         if woken.traffic {
             self.left.traffic = traffic::drain(world, events);
         }
-        if woken.folder {
-            match self.folder.get_ref().drain() {
+        if let Some(folder) = self.folder.as_ref().filter(|_| woken.folder) {
+            match folder.get_ref().drain() {
                 Ok(something_left) => world.folder_changed |= something_left,
                 Err(error) => tracing::error!(%error, "what happens in the runtime folder cannot be read"),
             }
@@ -237,7 +241,7 @@ impl Sources {
     /// # Errors
     /// There is none, or no watch is left for this user.
     pub fn watch_folder(&self, path: &Path) -> io::Result<()> {
-        self.folder.get_ref().watch(path)
+        self.folder.as_ref().map_or(Ok(()), |folder| folder.get_ref().watch(path))
     }
 
     /// Reads notifications from this socket from now on.
@@ -290,6 +294,14 @@ impl Woken {
             || self.folder
             || self.unit_files
             || self.timers.contains(&true)
+    }
+}
+
+/// Closes what the kernel takes long to close on a thread of its own; here where there is none.
+fn close_alongside(it: impl Send + 'static) {
+    let thread = std::thread::Builder::new().name("sources".into());
+    if let Err(error) = thread.spawn(move || drop(it)) {
+        tracing::debug!(%error, "there is no thread that closes the sources");
     }
 }
 
