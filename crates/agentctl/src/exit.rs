@@ -77,6 +77,7 @@ impl Exit {
             CallError::NoSuchUnit { .. }
             | CallError::NotPermitted { .. }
             | CallError::OnlyByDependency { .. }
+            | CallError::NoIsolation { .. }
             | CallError::UnitMasked { .. } => Self::NoSuchUnit,
             CallError::NotApplicable { .. } | CallError::NoSuchProcess { .. } => Self::NotActive,
             CallError::InterfaceNotFound { .. }
@@ -171,6 +172,7 @@ mod tests {
             (CallError::UnitMasked { unit: unit.clone(), message: message.clone() }, 4),
             (CallError::NotPermitted { message: message.clone() }, 4),
             (CallError::OnlyByDependency { unit: unit.clone(), message: message.clone() }, 4),
+            (CallError::NoIsolation { unit: unit.clone(), message: message.clone() }, 4),
             (CallError::NotApplicable { unit: unit.clone(), message: message.clone() }, 3),
             (CallError::NoSuchProcess { unit: unit.clone(), message: message.clone() }, 3),
             (CallError::TransactionFailed { unit, message: message.clone() }, 1),

@@ -14,17 +14,23 @@ pub(crate) fn loader(context: &Context) -> Result<Loader, Failure> {
     let own = key_file::own_uid()?;
     Ok(Loader::new(LoaderConfig {
         search: search_path(context)?,
+        scope: scope(context),
         trusted: Trusted(vec![0, own]),
         specifiers: specifiers(),
         zone: zone(),
     }))
 }
 
+/// Whose manager is meant.
+pub(crate) const fn scope(context: &Context) -> Scope {
+    if context.user { Scope::User } else { Scope::System }
+}
+
 /// The folders where a manager would look.
 pub(crate) fn search_path(context: &Context) -> Result<SearchPath, Failure> {
-    let scope = if context.user { Scope::User } else { Scope::System };
     let environment: BTreeMap<String, String> = std::env::vars().collect();
-    SearchPath::new(scope, &[], &environment, false).map_err(|error| Failure::Usage(error.to_string()))
+    SearchPath::new(scope(context), &[], &environment, false)
+        .map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// The zone of the calling process, as the C library chooses it: `TZ`, else the machine's.

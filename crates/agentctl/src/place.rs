@@ -9,7 +9,7 @@ use agentd_protocol::manager::Empty;
 use agentd_protocol::method;
 use agentd_trust::{durable, key_file};
 use agentd_unit::search_path::{Tier, TierKind};
-use agentd_unit::{Loader, LoaderConfig, SearchPath, Trusted};
+use agentd_unit::{Loader, LoaderConfig, Scope, SearchPath, Trusted};
 
 use crate::client::{ANSWER, Client, ClientError, RELOAD};
 use crate::context::Context;
@@ -21,6 +21,7 @@ use crate::verbs::act::problem_line;
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) search: SearchPath,
+    scope: Scope,
     client: Option<Client>,
     /// Whether it runs nothing that is not signed.
     pub(crate) enforces: bool,
@@ -29,11 +30,12 @@ pub(crate) struct Place {
 impl Place {
     /// Asks the manager; where there is none, what it would search is what is written to.
     pub(crate) fn find(context: &Context) -> Result<Self, Failure> {
+        let scope = offline::scope(context);
         let mut client = match context.connect() {
             Ok(client) => client,
             Err(ClientError::Connect { error, .. }) if error.kind() != io::ErrorKind::PermissionDenied => {
                 let search = offline::search_path(context)?;
-                return Ok(Self { search, client: None, enforces: false });
+                return Ok(Self { search, scope, client: None, enforces: false });
             }
             Err(error) => return Err(error.into()),
         };
@@ -43,13 +45,14 @@ impl Place {
             Tier { path: path.into(), kind }
         };
         let search = SearchPath { tiers: status.unit_path.iter().map(tier).collect() };
-        Ok(Self { search, client: Some(client), enforces: status.trust_policy == "enforce" })
+        Ok(Self { search, scope, client: Some(client), enforces: status.trust_policy == "enforce" })
     }
 
     /// A loader over these folders.
     pub(crate) fn loader(&self) -> Result<Loader, Failure> {
         Ok(Loader::new(LoaderConfig {
             search: self.search.clone(),
+            scope: self.scope,
             trusted: Trusted(vec![0, key_file::own_uid()?]),
             specifiers: offline::specifiers(),
             zone: offline::zone(),

@@ -131,6 +131,11 @@ impl Relations {
                 }
             }
         }
+        // systemd.slice(5), "Implicit Dependencies". On what is always there nobody has to wait.
+        if let Some(slice) = unit.slice().filter(|name| !name.is_perpetual()).and_then(|name| id_of(&name)) {
+            self.list.push((id, slice, R::REQUIRES));
+            self.order_unless_written(id, slice, false);
+        }
         if let Some(other) = unit.triggered().and_then(|name| id_of(&name)) {
             self.list.push((id, other, R::TRIGGERS));
             self.order_unless_written(other, id, true); // systemd.timer(5), "Implicit Dependencies".

@@ -34,7 +34,9 @@ const KINDS: [(EdgeKind, R); 13] = [
 ];
 
 /// Names that units may have; some of them no set has.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 16] = [
+    "x-y.slice",
+    "z.slice",
     "a.service",
     "b.service",
     "c.service",
@@ -96,7 +98,10 @@ fn text(random: &mut Random, name: &str) -> String {
         text.push_str("DefaultDependencies = false\n");
     }
     match name.rsplit('.').next().unwrap() {
-        "service" => text.push_str("[Service]\nExecStart = [\"/bin/true\"]\n"),
+        "service" => {
+            let slice = pick(random, &["x.slice", "x-y.slice", "x-y-z.slice", "system.slice"]);
+            text.push_str(&format!("[Service]\nExecStart = [\"/bin/true\"]\nSlice = \"{slice}\"\n"));
+        }
         "timer" => text.push_str("[Timer]\nOnBootSec = 1\n"),
         _ => {}
     }
@@ -137,10 +142,21 @@ fn of_engine(set: &UnitSet) -> BTreeSet<(String, EdgeKind, String)> {
     let mut names: BTreeSet<UnitName> = set.iter().map(|unit| unit.name.clone()).collect();
     names.extend(set.iter().flat_map(|unit| mentions(unit)).map(|name| set.resolve(name).clone()));
     names.extend(set.iter().filter_map(|unit| unit.triggered()).map(|name| set.resolve(&name).clone()));
+    let mut slices = UnitSet::new();
+    let mentioned = names.iter().filter(|name| name.is_slice()).cloned();
+    let mut waiting: Vec<UnitName> = mentioned.chain(set.iter().filter_map(|unit| unit.slice())).collect();
+    while let Some(slice) = waiting.pop() {
+        if set.get(&slice).is_none() {
+            waiting.extend(slice.parent_slice());
+            slices.insert(Unit::without_file(slice));
+        }
+    }
+    names.extend(slices.iter().map(|unit| unit.name.clone()));
     let names: Vec<UnitName> = names.into_iter().collect();
     let ids: BTreeMap<&UnitName, UnitId> =
         names.iter().enumerate().map(|(place, name)| (name, UnitId(place as u32))).collect();
-    let units: Vec<(UnitId, &Unit)> = set.iter().map(|unit| (ids[&unit.name], &**unit)).collect();
+    let units: Vec<(UnitId, &Unit)> =
+        set.iter().chain(slices.iter()).map(|unit| (ids[&unit.name], &**unit)).collect();
     let relations = relations(&units, |name| ids.get(set.resolve(name)).copied());
     let graph = Graph::build(&names.iter().collect::<Vec<_>>(), relations);
     let mut found = BTreeSet::new();
@@ -159,7 +175,13 @@ fn shown(set: &UnitSet) -> BTreeSet<(String, EdgeKind, String)> {
     let mut found = BTreeSet::new();
     for name in edges.names() {
         for (kind, _) in KINDS {
+            // That a unit lies in a slice that is always there is shown, and nothing follows from it.
+            let is_slice_of = |other: &UnitName| match set.get(name) {
+                Some(unit) => unit.slice().is_some_and(|slice| slice == *other),
+                None => name.parent_slice().is_some_and(|slice| slice == *other),
+            };
             let others = edges.from(name, kind).filter(|other| *other != name);
+            let others = others.filter(|other| !(other.is_perpetual() && is_slice_of(other)));
             found.extend(others.map(|other| (name.to_string(), kind, other.to_string())));
         }
     }

@@ -387,6 +387,8 @@ pub enum RequestError {
     Conflict(UnitName, JobKindName),
     /// RefuseManualStart or RefuseManualStop.
     ManualRefused(UnitName),
+    /// To isolate a unit stops nearly everything else, and this one has no AllowIsolate.
+    NoIsolation(UnitName),
     /// The unit cannot do that: reload without ExecReload, start of a template …
     NotApplicable(UnitName, &'static str),
     /// Kill, but no process is there.
@@ -425,6 +427,11 @@ impl fmt::Display for RequestError {
             Self::ManualRefused(unit) => {
                 write!(f, "Operation refused, unit {unit} may be requested by dependency only.")
             }
+            Self::NoIsolation(unit) => write!(
+                f,
+                "Operation refused, unit {unit} may not be isolated; AllowIsolate = true in [Unit] of its file would allow \
+                 it."
+            ),
             Self::NotApplicable(unit, why) => write!(f, "Job type not applicable for unit {unit}: {why}."),
             Self::NoProcess(unit) => write!(f, "Unit {unit} has no such process."),
             Self::NoJob(job) => write!(f, "Job {job} does not exist."),

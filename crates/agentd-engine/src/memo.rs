@@ -227,10 +227,25 @@ impl Manager {
                 out.log(Level::Debug, &memo.unit, memo.last_run, None, text);
             }
         }
+        self.raise_slices(out);
         self.resume_triggers(&triggers, out);
         self.plan_timers(out);
         for unit in self.ids().collect::<Vec<_>>() {
             self.schedule_uphold(unit, out);
+        }
+    }
+
+    /// What goes on lies in slices that are up, whatever its newest definition calls them.
+    fn raise_slices(&mut self, out: &mut Out<'_>) {
+        let lives = |id: &UnitId| self.entry(*id).is_some_and(|entry| !entry.is_between_lives());
+        for unit in self.ids().filter(lives).collect::<Vec<_>>() {
+            let mut slice = self.entry(unit).and_then(|entry| entry.unit.slice());
+            while let Some(id) = slice.as_ref().and_then(|name| self.id(name)) {
+                if self.entry(id).is_some_and(|entry| !entry.is_up()) {
+                    self.set(id, |entry, _| entry.core = Core::Plain(PlainState::Active), out);
+                }
+                slice = self.entry(id).and_then(|entry| entry.unit.slice());
+            }
         }
     }
 
@@ -332,7 +347,7 @@ fn keeping(entry: &Entry) -> Keeping {
         Core::Path(path) => path.life(),
         Core::Plain(PlainState::Active) => Keeping::This(Life::Active),
         Core::Plain(PlainState::Failed(result)) => Keeping::This(Life::Failed { result: *result }),
-        Core::Plain(PlainState::Dead) => Keeping::Nothing,
+        Core::Plain(PlainState::Dead | PlainState::Perpetual) => Keeping::Nothing,
     }
 }
 

@@ -226,6 +226,9 @@ impl Manager {
     /// Stops a unit and what goes down with it, because of another unit's end that nobody asked for: all of them
     /// return when what took them down returns.
     fn stop_with(&mut self, unit: UnitId, cause: UnitId, out: &mut Out<'_>) {
+        if !self.has_to_stop(unit) {
+            return;
+        }
         let by_person = self.job_of(cause) == Some(JobType::Stop);
         self.renew_graph(out);
         let plan = self.plan_stop(unit, Cause::Manager, JobMode::Replace);
@@ -327,7 +330,7 @@ impl Manager {
 
     fn stop_if_unneeded(&mut self, unit: UnitId, out: &mut Out<'_>) {
         let Some(entry) = self.entry(unit) else { return };
-        if !entry.unit.unit.stop_when_unneeded || entry.is_at_rest() || entry.job.is_some() {
+        if !entry.unit.unit.stop_when_unneeded || !self.has_to_stop(unit) || entry.job.is_some() {
             return;
         }
         let in_use = self.graph.related(unit, Relation::IN_USE_BY).any(|other| {

@@ -12,6 +12,7 @@ use crate::job::JobType;
 use crate::manager::Manager;
 use crate::order;
 use crate::out::Out;
+use crate::state::ActiveState;
 use crate::unit::Entry;
 
 /// Whether a service that runs can live by this definition as it is: only limits that the manager wrote are others.
@@ -30,7 +31,7 @@ impl Manager {
         for id in old {
             let name = self.name(id);
             if set.get(&name).is_none_or(|unit| unit.name != name) {
-                self.define(&Arc::new(Unit::not_found(name)), out);
+                self.define(&Arc::new(Unit::without_file(name)), out);
             }
         }
         for unit in set.iter() {
@@ -105,7 +106,11 @@ impl Manager {
     }
 
     pub(crate) fn add(&mut self, unit: &Arc<Unit>) -> UnitId {
-        let entry = Entry::new(Arc::clone(unit));
+        let mut entry = Entry::new(Arc::clone(unit));
+        if entry.is_perpetual() {
+            entry.times.state_change = Some(self.born.realtime);
+            entry.times.note(ActiveState::Inactive, ActiveState::Active, self.born);
+        }
         let free = if self.free_places > 0 {
             self.table.iter().position(|entry| entry.is_gone && !entry.is_kept)
         } else {
@@ -156,10 +161,14 @@ impl Manager {
         for id in self.ids() {
             let unit = &self.table[id.index()].unit;
             missing.extend(mentions(unit).filter(|name| self.id(name).is_none()).cloned());
-            missing.extend(unit.triggered().filter(|name| self.id(name).is_none()));
+            missing.extend(
+                unit.triggered().into_iter().chain(unit.slice()).filter(|name| self.id(name).is_none()),
+            );
         }
-        for name in missing {
-            self.add(&Arc::new(Unit::not_found(name)));
+        while let Some(name) = missing.pop_first() {
+            let unit = Unit::without_file(name);
+            missing.extend(unit.slice().filter(|name| self.id(name).is_none()));
+            self.add(&Arc::new(unit));
         }
     }
 
@@ -190,12 +199,12 @@ impl Manager {
         for id in self.ids() {
             let unit = &self.table[id.index()].unit;
             named.extend(mentions(unit).cloned());
-            named.extend(unit.triggered());
+            named.extend(unit.triggered().into_iter().chain(unit.slice()));
         }
         for id in self.ids().collect::<Vec<_>>() {
             let entry = &self.table[id.index()];
-            let has_file = entry.unit.load != agentd_unit::LoadState::NotFound;
-            let idle = entry.active() == crate::ActiveState::Inactive && entry.job.is_none();
+            let has_file = entry.unit.load != LoadState::NotFound && !entry.unit.is_implied();
+            let idle = entry.active() == ActiveState::Inactive && entry.job.is_none();
             let holds = entry.service().is_some_and(|service| service.facts.leftover.is_some());
             if has_file || !idle || holds || named.contains(&entry.unit.name) {
                 continue;

@@ -81,6 +81,10 @@ impl Manager {
             return Err(RequestError::NotFound(name.clone()));
         }
         self.check_manual(unit, kind)?;
+        let stops = matches!(kind, JobKind::Stop | JobKind::Restart | JobKind::TryRestart);
+        if entry.is_perpetual() && (stops || kind == JobKind::ReloadOrRestart) {
+            return Err(RequestError::NotApplicable(name.clone(), "it is there as long as the manager is"));
+        }
         if self.shutdown.is_some() && kind != JobKind::Stop && kind != JobKind::VerifyActive {
             return Err(RequestError::ShuttingDown);
         }

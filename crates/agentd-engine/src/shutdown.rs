@@ -126,8 +126,7 @@ impl Manager {
     /// Ends it when nothing is left.
     pub(crate) fn finish_shutdown(&mut self, out: &mut Out<'_>) {
         let Some(shutdown) = &self.shutdown else { return };
-        if shutdown.done || !self.jobs.is_empty() || self.ids().any(|id| !self.table[id.index()].is_at_rest())
-        {
+        if shutdown.done || !self.jobs.is_empty() || self.ids().any(|id| self.has_to_stop(id)) {
             return;
         }
         if self.clear_leftovers(out) {

@@ -26,7 +26,7 @@ impl Manager {
             ActiveState::Activating | ActiveState::Inactive | ActiveState::Failed => {
                 if let Some((cause, reason)) = self.unmet(unit, id) {
                     self.fail_for(id, unit, cause, reason, out);
-                } else if self.is_opposed(unit, id) {
+                } else if self.is_opposed(unit, id) || self.lacks_slice(unit, id) {
                     let cause = self.jobs.get(&id).map_or(Cause::Manager, |job| job.cause);
                     self.plan_by_newest(id, unit, cause, out);
                 } else {
@@ -66,6 +66,19 @@ impl Manager {
             !at_rest && self.job_of(other) != Some(JobType::Stop)
         };
         !alone && self.graph.related(unit, Relation::AGAINST).any(stays)
+    }
+
+    /// Its slice is not up and does not come: a new definition, or a stop of the slice that ignored what lies in it,
+    /// brought that about after this start was planned. What the slice's own conditions keep down is nobody's need.
+    fn lacks_slice(&self, unit: UnitId, id: JobId) -> bool {
+        let pulls = self.jobs.get(&id).is_some_and(|job| !job.alone && !job.bare);
+        let slice = self.entry(unit).and_then(|entry| entry.unit.slice()).and_then(|name| self.id(&name));
+        let stays_down = |slice: UnitId| {
+            let comes = matches!(self.job_of(slice), Some(JobType::Start | JobType::Restart));
+            let could = self.entry(slice).is_some_and(|entry| !entry.is_up() && entry.checks.unmet.is_none());
+            could && !comes
+        };
+        pulls && slice.is_some_and(stays_down)
     }
 
     fn mark_running(&mut self, id: JobId, out: &Out<'_>) {
@@ -145,10 +158,10 @@ impl Manager {
             Some(Core::Service(_)) => self.drive(unit, event, out),
             Some(Core::Timer(_)) => self.stop_timer(unit, ServiceResult::Success, out),
             Some(Core::Socket(_) | Core::Path(_)) => self.stop_trigger(unit, out),
+            Some(Core::Plain(PlainState::Perpetual)) | None => {}
             Some(Core::Plain(_)) => {
                 self.set(unit, |entry, _| entry.core = Core::Plain(PlainState::Dead), out)
             }
-            None => {}
         }
     }
 
@@ -207,6 +220,9 @@ impl Manager {
             (JobType::Start, JobResult::Done) if matches!(unit.body, Body::Target) => {
                 (Level::Info, message::STARTED, format!("Reached target {what}."))
             }
+            (JobType::Start, JobResult::Done) if matches!(unit.body, Body::Slice(_)) => {
+                (Level::Info, message::STARTED, format!("Created slice {what}."))
+            }
             (JobType::Start, JobResult::Done) => (Level::Info, message::STARTED, format!("Started {what}.")),
             (JobType::Start, JobResult::Dependency) => {
                 (Level::Warning, message::START_FAILED, format!("Dependency failed for {what}."))
@@ -219,6 +235,9 @@ impl Manager {
             }
             (JobType::Stop, JobResult::Done) if job.running && matches!(unit.body, Body::Target) => {
                 (Level::Info, message::STOPPED, format!("Stopped target {what}."))
+            }
+            (JobType::Stop, JobResult::Done) if job.running && matches!(unit.body, Body::Slice(_)) => {
+                (Level::Info, message::STOPPED, format!("Removed slice {what}."))
             }
             (JobType::Stop | JobType::Restart, JobResult::Done) if job.running => {
                 (Level::Info, message::STOPPED, format!("Stopped {what}."))

@@ -201,8 +201,7 @@ impl Manager {
     fn isolatable(&self, unit: UnitId) -> Result<(), RequestError> {
         let Some(newest) = self.entry(unit).map(|entry| entry.newest()) else { return Ok(()) };
         if newest.load == LoadState::Loaded && !newest.unit.system.allow_isolate {
-            let why = "it may not be isolated; AllowIsolate = true in [Unit] of its file would allow it";
-            return Err(RequestError::NotApplicable(newest.name.clone(), why));
+            return Err(RequestError::NoIsolation(newest.name.clone()));
         }
         Ok(())
     }
@@ -363,10 +362,10 @@ impl Manager {
         self.ids().filter(|unit| !stays(unit) && self.has_to_stop(*unit)).collect()
     }
 
-    /// Whether there is anything to stop: it is not at rest, or will not be.
+    /// Whether there is anything to stop: it is not at rest, or will not be, and it can be stopped.
     pub(crate) fn has_to_stop(&self, unit: UnitId) -> bool {
-        let at_rest = self.entry(unit).is_none_or(|entry| entry.is_at_rest());
-        !at_rest || matches!(self.job_of(unit), Some(JobType::Start | JobType::Restart))
+        let stays = self.entry(unit).is_none_or(|entry| entry.is_at_rest() || entry.is_perpetual());
+        !stays || matches!(self.job_of(unit), Some(JobType::Start | JobType::Restart))
     }
 
     /// These units and whatever goes down with them.

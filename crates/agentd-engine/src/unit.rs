@@ -31,6 +31,8 @@ pub(crate) enum PlainState {
     #[default]
     Dead,
     Active,
+    /// Active as long as the manager is there: the root slice.
+    Perpetual,
     /// Its start was not possible, for this reason.
     Failed(ServiceResult),
 }
@@ -130,6 +132,7 @@ impl Entry {
             Body::Timer(_) => Core::Timer(Box::default()),
             Body::Socket(_) => Core::Socket(Box::default()),
             Body::Path(_) => Core::Path(Box::default()),
+            Body::Slice(_) if unit.name.is_perpetual() => Core::Plain(PlainState::Perpetual),
             Body::Target | Body::Slice(_) => Core::Plain(PlainState::Dead),
         };
         Self {
@@ -161,7 +164,7 @@ impl Entry {
             Core::Socket(socket) => socket.state.active(),
             Core::Path(path) => path.state.active(),
             Core::Plain(PlainState::Dead) => ActiveState::Inactive,
-            Core::Plain(PlainState::Active) => ActiveState::Active,
+            Core::Plain(PlainState::Active | PlainState::Perpetual) => ActiveState::Active,
             Core::Plain(PlainState::Failed(_)) => ActiveState::Failed,
         }
     }
@@ -174,7 +177,7 @@ impl Entry {
             Core::Socket(socket) => socket.state.as_str(),
             Core::Path(path) => path.state.as_str(),
             Core::Plain(PlainState::Dead) => "dead",
-            Core::Plain(PlainState::Active) => "active",
+            Core::Plain(PlainState::Active | PlainState::Perpetual) => "active",
             Core::Plain(PlainState::Failed(_)) => "failed",
         }
     }
@@ -195,8 +198,15 @@ impl Entry {
             Core::Socket(socket) => socket.facts.result,
             Core::Path(path) => path.facts.result,
             Core::Plain(PlainState::Failed(result)) => *result,
-            Core::Plain(PlainState::Dead | PlainState::Active) => ServiceResult::Success,
+            Core::Plain(PlainState::Dead | PlainState::Active | PlainState::Perpetual) => {
+                ServiceResult::Success
+            }
         }
+    }
+
+    /// It is never stopped.
+    pub(crate) const fn is_perpetual(&self) -> bool {
+        matches!(self.core, Core::Plain(PlainState::Perpetual))
     }
 
     /// It was started too often: only a person brings it back.
@@ -251,6 +261,7 @@ impl Entry {
                 path.state = PathState::Failed;
                 path.facts.result = result;
             }
+            Core::Plain(PlainState::Perpetual) => {}
             Core::Plain(plain) => *plain = PlainState::Failed(result),
         }
     }

@@ -205,10 +205,9 @@ fn only_what_is_made_for_it_can_be_isolated_and_only_by_a_start() {
     desk.run("b.service");
     desk.run("stays.service");
     let refused = desk.job(JobKind::Start, "a.target", JobMode::Isolate);
-    let Some(RequestError::NotApplicable(unit, why)) = desk.refusal(refused) else {
-        panic!("{:?}", desk.refusal(refused));
-    };
-    assert!(unit == name("a.target") && why.contains("AllowIsolate"), "{why}");
+    let refusal = desk.refusal(refused).unwrap();
+    assert_eq!(refusal, RequestError::NoIsolation(name("a.target")));
+    assert!(refusal.to_string().contains("AllowIsolate = true"), "{refusal}");
     for kind in [JobKind::Restart, JobKind::Stop, JobKind::VerifyActive] {
         let refused = desk.job(kind, "rescue.target", JobMode::Isolate);
         assert!(desk.refusal(refused).is_some(), "{kind:?}");

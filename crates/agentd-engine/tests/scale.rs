@@ -15,6 +15,7 @@ fn dag(count: u64) -> Vec<Unit> {
     let mut units: Vec<Unit> = (0..count)
         .map(|i| {
             unit(service_name(i).as_str(), |u| {
+                section(u).slice = Some(name("system.slice"));
                 for k in 1..=5_u64 {
                     let other = (i * 7919 + k * 104_729) % (i + 1);
                     if other != i {

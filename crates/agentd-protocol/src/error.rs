@@ -89,6 +89,15 @@ pub enum CallError {
         /// The sentence.
         message: String,
     },
+    /// To isolate a unit stops nearly everything else, and this one has no `AllowIsolate`.
+    #[error("{message}")]
+    #[serde(rename = "io.agentd.Manager.NoIsolation")]
+    NoIsolation {
+        /// The unit.
+        unit: String,
+        /// The sentence.
+        message: String,
+    },
     /// The unit cannot do that: reload without ExecReload, start of a template.
     #[error("{message}")]
     #[serde(rename = "io.agentd.Manager.NotApplicable")]
@@ -206,6 +215,7 @@ mod tests {
             CallError::UnitMasked { unit: unit.clone(), message: message.clone() },
             CallError::TransactionFailed { unit: unit.clone(), message: message.clone() },
             CallError::OnlyByDependency { unit: unit.clone(), message: message.clone() },
+            CallError::NoIsolation { unit: unit.clone(), message: message.clone() },
             CallError::NotApplicable { unit: unit.clone(), message: message.clone() },
             CallError::NoSuchProcess { unit, message: message.clone() },
             CallError::NoSuchJob { job: 7, message: message.clone() },

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use agentd_unit::edges::{EdgeKind, Edges};
 use agentd_unit::search_path::{Tier, TierKind};
 use agentd_unit::{
-    Body, LoadState, Loader, LoaderConfig, LocalZone, OpenGate, SearchPath, SpecifierContext, Trusted, Unit,
-    UnitName, UnitSet,
+    Body, LoadState, Loader, LoaderConfig, LocalZone, OpenGate, Scope, SearchPath, SpecifierContext, Trusted,
+    Unit, UnitName, UnitSet,
 };
 
 /// The properties that are compared, with the edge that each is.
@@ -158,6 +158,7 @@ fn load(folder: PathBuf) -> UnitSet {
     let owner = std::fs::metadata(&folder).unwrap().uid();
     let loader = Loader::new(LoaderConfig {
         search: SearchPath { tiers: vec![Tier { path: folder, kind: TierKind::Units }] },
+        scope: Scope::System,
         trusted: Trusted(vec![0, owner]),
         specifiers: SpecifierContext::system(),
         zone: LocalZone::utc(),
@@ -210,7 +211,6 @@ fn read(text: &str) -> BTreeMap<UnitName, BTreeMap<String, String>> {
 
 /// The rules, the first that fits counts.
 const RULES: &[Rule] = &[
-    ("edges-of-slices", |d| d.either(|name| name.ends_with(".slice"))),
     ("edges-of-sockets-and-paths", |d| {
         d.theirs && d.either(|name| name.ends_with(".socket") || name.ends_with(".path"))
     }),

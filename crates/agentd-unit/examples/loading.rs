@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use agentd_unit::search_path::{Tier, TierKind};
 use agentd_unit::{
-    LoadReport, LoadState, Loader, LoaderConfig, LocalZone, OpenGate, SearchPath, SpecifierContext, Trusted,
+    LoadReport, LoadState, Loader, LoaderConfig, LocalZone, OpenGate, Scope, SearchPath, SpecifierContext,
+    Trusted,
 };
 
 /// So often each is done.
@@ -173,6 +174,7 @@ fn measure(folder: &Path, count: usize) -> Duration {
 fn load(folder: &Path, count: usize) -> LoadReport {
     let loader = Loader::new(LoaderConfig {
         search: SearchPath { tiers: vec![Tier { path: folder.to_owned(), kind: TierKind::Units }] },
+        scope: Scope::System,
         trusted: Trusted(vec![0, std::os::unix::fs::MetadataExt::uid(&fs::metadata(folder).unwrap())]),
         specifiers: SpecifierContext::system(),
         zone: LocalZone::utc(),

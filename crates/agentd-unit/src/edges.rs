@@ -75,13 +75,16 @@ impl Edges {
         let triggered: Vec<UnitName> = set.iter().filter_map(|unit| unit.triggered()).collect();
         names.extend(set.iter().flat_map(|unit| mentions(unit)).map(|name| set.resolve(name)));
         names.extend(triggered.iter().map(|name| set.resolve(name)));
+        let slices = slices_without_file(set, &names);
+        names.extend(slices.iter().map(|slice| &slice.name));
         let names: Vec<UnitName> = names.into_iter().cloned().collect();
         let place = |name: &UnitName| {
             names.binary_search(set.resolve(name)).ok().and_then(|place| u32::try_from(place).ok())
         };
         let mut draft = Draft::default();
+        let units = set.iter().map(AsRef::as_ref).chain(&slices);
         let units: Vec<(u32, &Unit)> =
-            set.iter().filter_map(|unit| Some((place(&unit.name)?, unit.as_ref()))).collect();
+            units.filter_map(|unit: &Unit| Some((place(&unit.name)?, unit))).collect();
         units.iter().for_each(|(id, unit)| draft.written(*id, unit, &place));
         units.iter().for_each(|(id, unit)| draft.implied(*id, unit, &place));
         defaults::add(&units, &place, &mut draft);
@@ -134,6 +137,26 @@ impl Edges {
     fn place(&self, unit: &UnitName) -> Option<u32> {
         self.names.binary_search(unit).ok().and_then(|place| u32::try_from(place).ok())
     }
+}
+
+/// The slices that these units lie in, or that they mention, and that no file describes.
+fn slices_without_file(set: &UnitSet, mentioned: &BTreeSet<&UnitName>) -> Vec<Unit> {
+    let mentioned = mentioned.iter().filter(|name| name.is_slice()).map(|name| (*name).clone());
+    let mut waiting: BTreeSet<UnitName> = mentioned.collect();
+    for unit in set.iter() {
+        match unit.slice() {
+            Some(slice) if !waiting.contains(&slice) => waiting.insert(slice),
+            _ => continue,
+        };
+    }
+    let mut slices = BTreeMap::new();
+    while let Some(name) = waiting.pop_first() {
+        if set.get(&name).is_none() && !slices.contains_key(&name) {
+            waiting.extend(name.parent_slice());
+            slices.insert(name.clone(), Unit::without_file(name));
+        }
+    }
+    slices.into_values().collect()
 }
 
 /// Every name that a definition mentions.
@@ -223,6 +246,11 @@ impl Draft {
                     self.order_unless_written(other, id, kind.is_soft());
                 }
             }
+        }
+        // systemd.slice(5), "Implicit Dependencies".
+        if let Some(slice) = unit.slice().and_then(|name| place(&name)) {
+            self.push(id, EdgeKind::Requires, slice, false);
+            self.order_unless_written(id, slice, false);
         }
         if let Some(other) = unit.triggered().and_then(|name| place(&name)) {
             self.push(id, EdgeKind::Triggers, other, false);

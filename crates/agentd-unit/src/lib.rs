@@ -32,6 +32,7 @@ pub mod search_path;
 pub mod sections;
 pub mod set;
 pub mod signal;
+mod slices;
 mod source;
 pub mod specifier;
 pub mod strict;

@@ -300,7 +300,8 @@ pub struct ServiceSection {
     pub cpu_quota: Option<u64>,
     /// `TasksMax`: number of tasks, or a share of the machine's limit.
     pub tasks_max: Option<TasksLimit>,
-    /// `Slice`: default system.slice.
+    /// `Slice`: by default system.slice (app.slice in a user's manager), below it one for the instances of each template.
+    /// The loader fills the default in.
     pub slice: Option<UnitName>,
     /// `CapabilityBoundingSet`; `None`: all.
     pub capability_bounding_set: Option<CapabilityMask>,

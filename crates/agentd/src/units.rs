@@ -133,6 +133,7 @@ impl Loading {
         let search = SearchPath::new(scope, &config.unit_path, &environment, config.production)?;
         let loader = Loader::new(LoaderConfig {
             search,
+            scope,
             trusted: Trusted(if uid == 0 { vec![0] } else { vec![0, uid] }),
             specifiers: specifiers(config, uid, accounts),
             zone: LocalZone::of_machine(Path::new("/etc/localtime")),

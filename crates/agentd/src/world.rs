@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use agentd_engine::{
-    AttachmentId, Boottime, Effect, InvocationId, Monotonic, Now, Record, RequestId, Sender, ShutdownKind,
-    UnitView,
+    ActiveState, AttachmentId, Boottime, Effect, InvocationId, Monotonic, Now, Record, RequestId, Sender,
+    ShutdownKind, UnitView,
 };
 use agentd_linux::cgroup::{CgroupRoot, Controller};
 use agentd_linux::pidfd::PidFd;
@@ -407,7 +407,7 @@ impl World {
         let leaf = self.runs.of_unit(&unit.name).and_then(|(_, run)| run.cgroup.as_ref());
         let verdict = self.trust.verdict(unit);
         Extras {
-            control_group: leaf.map(|leaf| leaf.cgroup().to_owned()).unwrap_or_default(),
+            control_group: leaf.map_or_else(|| self.group_of_slice(view), |leaf| leaf.cgroup().to_owned()),
             usage: leaf.map(usage::read).unwrap_or_default(),
             file_state: self.file_state(&unit.name),
             edges: Arc::clone(&self.edges),
@@ -426,6 +426,15 @@ impl World {
                 Verdict::Unsigned | Verdict::Refused(_) => Vec::new(),
             },
         }
+    }
+
+    /// The cgroup of a slice that something has run in.
+    fn group_of_slice(&self, view: &UnitView) -> String {
+        let slice =
+            Some(&view.unit.name).filter(|name| name.is_slice() && view.active == ActiveState::Active);
+        let cgroup =
+            self.cgroups.as_ref().zip(slice).and_then(|(root, slice)| root.cgroup_of(slice.as_str()));
+        cgroup.unwrap_or_default()
     }
 
     /// Whether a newer definition is loaded than the one that the unit lives by. That it is enabled or not any more

@@ -33,7 +33,14 @@ fn the_tree_unfolds_targets_or_all_units_in_systemctls_form() {
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(
         lines(&tree),
-        ["web.service", "● ├─cache.service", "● ├─db.service", "○ ├─part.service", "● └─sysinit.target"]
+        [
+            "web.service",
+            "● ├─cache.service",
+            "● ├─db.service",
+            "○ ├─part.service",
+            "● ├─system.slice",
+            "● └─sysinit.target"
+        ]
     );
     let tree = manager.ok(&["list-dependencies"]);
     assert!(tree.starts_with("default.target\n● └─multi-user.target\n●   ├─web.service\n"), "{tree}");
@@ -46,14 +53,17 @@ fn the_tree_unfolds_targets_or_all_units_in_systemctls_form() {
     let reverse = manager.ok(&["list-dependencies", "--reverse", "web"]);
     assert_eq!(lines(&reverse)[1], "● └─multi-user.target");
     let after = manager.ok(&["list-dependencies", "--after", "cache"]);
-    assert_eq!(lines(&after), ["cache.service", "● └─db.service"]);
+    assert_eq!(lines(&after), ["cache.service", "● ├─db.service", "● └─system.slice"]);
     let before = manager.ok(&["list-dependencies", "--before", "db"]);
     assert_eq!(lines(&before), ["db.service", "● ├─cache.service", "● └─web.service"]);
 
     let dot = manager.ok(&["list-dependencies", "web", "-o", "dot"]);
     assert!(dot.contains("\t\"web.service\" -> \"db.service\" [color=\"black\"];\n"), "{dot}");
     let json = manager.ok(&["list-dependencies", "--after", "cache", "-o", "json"]);
-    assert!(json.contains("\"Dependencies\": [\n      \"db.service\"\n    ]"), "{json}");
+    assert!(
+        json.contains("\"Dependencies\": [\n      \"db.service\",\n      \"system.slice\"\n    ]"),
+        "{json}"
+    );
     assert_eq!(manager.ctl(&["list-dependencies", "nothing"]).status.code(), Some(4));
 }
 
@@ -61,10 +71,10 @@ fn the_tree_unfolds_targets_or_all_units_in_systemctls_form() {
 fn what_units_are_to_each_other_shows_from_both_ends_with_the_defaults() {
     let mut manager = setup("both-ends").start();
     for (unit, name, value) in [
-        ("web", "Requires", "db.service sysinit.target"),
+        ("web", "Requires", "db.service sysinit.target system.slice"),
         ("web", "WantedBy", "multi-user.target"),
         ("web", "ConsistsOf", "part.service"),
-        ("web", "After", "basic.target cache.service db.service sysinit.target"),
+        ("web", "After", "basic.target cache.service db.service sysinit.target system.slice"),
         ("db", "RequiredBy", "web.service"),
         ("db", "Before", "cache.service web.service"),
     ] {

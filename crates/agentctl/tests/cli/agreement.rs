@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use agentd_trust::{KeyRing, Sha256Digest, VerifiedManifest, key_file, verify};
 use agentd_unit::search_path::TierKind;
 use agentd_unit::{
-    Admission, Gate, LoadState, Loader, LoaderConfig, LocalZone, SearchPath, SpecifierContext, Trusted,
-    UnitFiles, UnitName,
+    Admission, Gate, LoadState, Loader, LoaderConfig, LocalZone, Scope, SearchPath, SpecifierContext,
+    Trusted, UnitFiles, UnitName,
 };
 
 use crate::manager::{Folder, agentctl};
@@ -72,6 +72,7 @@ fn loader(folders: &[&Path], own: u32) -> Loader {
     folders.iter().for_each(|folder| search.push(folder, TierKind::Units));
     Loader::new(LoaderConfig {
         search,
+        scope: Scope::System,
         trusted: Trusted(vec![0, own]),
         specifiers: SpecifierContext::system(),
         zone: LocalZone::utc(),

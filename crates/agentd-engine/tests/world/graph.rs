@@ -60,6 +60,12 @@ impl Cast<'_> {
             UnitType::Path => self.path(&mut dice, &mut unit),
             _ => {}
         }
+        // From a stream of its own: a world with slices is else the same as one without.
+        let mut dice = Dice::of(self.seed, &[UNIT, i as u64, version, 1]);
+        if let Body::Service(body) = &mut unit.body {
+            let slice = *dice.pick(&["system.slice", "s.slice", "s-t.slice", "s-t-u.slice", "v.slice"]);
+            body.service.slice = UnitName::parse(slice).ok();
+        }
         // Half of the versions have the same bytes as another: what differs came from outside of the files.
         unit.digest = [(version % 2) as u8; 32];
         Some(unit)

@@ -114,6 +114,7 @@ impl World {
         for view in views.values() {
             self.check_unit(view, &views)?;
         }
+        self.check_slices(&views)?;
         self.check_idle(&views)?;
         self.note_up(&views);
         self.check_sockets(&views)?;

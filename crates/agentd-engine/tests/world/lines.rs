@@ -139,7 +139,8 @@ fn definition(unit: &Unit) -> String {
 
 fn service(service: &agentd_unit::ServiceSection) -> String {
     let mut text = format!(
-        " Type={:?} Restart={:?} RestartSec={:?} TimeoutStartSec={:?} TimeoutStopSec={:?} KillMode={:?}",
+        " Slice={} Type={:?} Restart={:?} RestartSec={:?} TimeoutStartSec={:?} TimeoutStopSec={:?} KillMode={:?}",
+        service.slice.as_ref().map_or("", |slice| slice.as_str()),
         service.service_type,
         service.restart,
         service.restart_sec,

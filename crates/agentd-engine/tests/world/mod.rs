@@ -18,6 +18,7 @@ mod process;
 mod queue;
 mod rows;
 mod shrink;
+mod slices;
 mod sockets;
 
 use std::collections::hash_map::DefaultHasher;
@@ -111,6 +112,8 @@ pub(crate) struct World {
     leavers: bool,
     /// The jobs that there were before the present step.
     jobs_before: Vec<JobView>,
+    /// And before that.
+    jobs_of_step: Vec<JobView>,
     restarts: BTreeMap<UnitName, Vec<Monotonic>>,
     /// When the manager heard of the last end of a main process.
     ends: BTreeMap<UnitName, Monotonic>,
@@ -126,6 +129,10 @@ pub(crate) struct World {
     touched: BTreeSet<UnitName>,
     /// Units whose job looks at no dependency.
     alone: BTreeSet<UnitName>,
+    /// Units that are up although their slice may be down,
+    adrift: BTreeSet<UnitName>,
+    /// and slices that are down although units that lie in them may be up.
+    sunk: BTreeSet<UnitName>,
     /// Units that an OnFailure may start without a look at any dependency.
     loose: BTreeSet<UnitName>,
     /// Starts that waited for a unit that did not come up.
@@ -199,6 +206,7 @@ impl World {
             left: BTreeSet::new(),
             leavers: true,
             jobs_before: Vec::new(),
+            jobs_of_step: Vec::new(),
             restarts: BTreeMap::new(),
             ends: BTreeMap::new(),
             effects_seen: BTreeSet::new(),
@@ -208,6 +216,8 @@ impl World {
             busy: BTreeMap::new(),
             touched: BTreeSet::new(),
             alone: BTreeSet::new(),
+            adrift: BTreeSet::new(),
+            sunk: BTreeSet::new(),
             loose: BTreeSet::new(),
             doomed: BTreeSet::new(),
             returning: BTreeMap::new(),
@@ -405,7 +415,7 @@ impl World {
         if self.keep_lines && jobs != self.jobs_before {
             self.lines.push(format!("    jobs: {}", lines::jobs(&jobs)));
         }
-        self.jobs_before = jobs;
+        self.jobs_of_step = std::mem::replace(&mut self.jobs_before, jobs);
         self.after_traffic(told);
         self.check_outlived(outlived);
         self.judge(Self::check);

@@ -30,6 +30,7 @@ impl World {
         }
         let mut dice = Dice::of(self.seed, &[DEED, n, 1]);
         let unit = dice.pick(&self.names).clone();
+        let unit = self.or_a_slice(n, unit);
         match dice.below(if self.mood.loads { 62 } else { 54 }) {
             54.. => self.load(n),
             0..14 => self.ask_job(&mut dice, JobKind::Start, unit),
@@ -61,6 +62,14 @@ impl World {
             48.. => self.knock(&mut dice),
             _ => self.event(Event::Tick), // Nothing may be due.
         }
+    }
+
+    /// Some deeds are done to a slice.
+    fn or_a_slice(&self, n: u64, unit: UnitName) -> UnitName {
+        let mut dice = Dice::of(self.seed, &[DEED, n, 2]);
+        let slice = *dice.pick(&["s.slice", "s-t.slice", "v.slice", "-.slice"]);
+        let slice = UnitName::parse(slice).ok();
+        slice.filter(|_| dice.once_in(10)).unwrap_or(unit)
     }
 
     /// New definitions: some are what they were, some are not.

@@ -236,6 +236,16 @@ impl CgroupRoot {
         })
     }
 
+    /// The path of a slice's cgroup, if there is one.
+    #[must_use]
+    pub fn cgroup_of(&self, slice: &str) -> Option<String> {
+        let within = slice_chain(slice).join("/");
+        if within.is_empty() {
+            return Some(if self.cgroup.is_empty() { "/".to_owned() } else { self.cgroup.clone() });
+        }
+        self.slices.contains_key(&within).then(|| format!("{}/{within}", self.cgroup))
+    }
+
     /// The unit that a process belongs to by its cgroup path: `SLICE/…/UNIT` below our root is UNIT. None: it is
     /// not one of ours.
     #[must_use]

@@ -26,7 +26,7 @@ pub use index::drop_in_stems;
 pub use open::{MAX_FILE, OpenError, Trusted, read_file};
 
 use crate::name::{UnitName, UnitType};
-use crate::search_path::SearchPath;
+use crate::search_path::{Scope, SearchPath};
 use crate::set::UnitSet;
 use crate::specifier::SpecifierContext;
 use crate::unit::{LoadState, Unit};
@@ -39,6 +39,8 @@ use pass::Pass;
 pub struct LoaderConfig {
     /// The folders.
     pub search: SearchPath,
+    /// Whose units they are, which says where in the cgroup tree they lie.
+    pub scope: Scope,
     /// Who may own them and what lies in them.
     pub trusted: Trusted,
     /// The values of specifiers.
@@ -134,7 +136,7 @@ impl Loader {
             pass.one(&name.with_type(UnitType::Service));
         }
         pass.pulls(pass::Owners::Loaded);
-        pass.units.remove(&id).map_or_else(|| Unit::not_found(id), Arc::unwrap_or_clone)
+        pass.units.remove(&id).map_or_else(|| Unit::without_file(id), Arc::unwrap_or_clone)
     }
 
     /// Reads a unit that is not known yet, and those that it can cause to start and that are not known either, as

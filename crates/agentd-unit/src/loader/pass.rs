@@ -37,6 +37,8 @@ pub(super) struct Pass<'a> {
     aliases: BTreeMap<UnitName, Vec<UnitName>>,
     /// The units that a folder of links pulls in.
     linked: BTreeSet<&'a UnitName>,
+    /// Where services lie that name no slice.
+    slice: Option<UnitName>,
     /// Each in the place where the set will keep it: nothing is moved or copied on the way there.
     pub(super) units: BTreeMap<UnitName, Arc<Unit>>,
     pub(super) problems: Vec<Problem>,
@@ -53,7 +55,8 @@ impl<'a> Pass<'a> {
         let counting = index.pulls.iter().filter(|(_, counts)| **counts);
         let linked = counting.map(|((_, _, name), _)| name).collect();
         let (units, problems) = (BTreeMap::new(), Vec::new());
-        Self { config, index, gate, shelf: Shelf::default(), aliases, linked, units, problems }
+        let (shelf, slice) = (Shelf::default(), UnitName::default_slice(config.scope));
+        Self { config, index, gate, shelf, aliases, linked, slice, units, problems }
     }
 
     /// Loads all that the index has, and what that names.
@@ -167,7 +170,7 @@ impl<'a> Pass<'a> {
             Some(Entry::Mask(path)) => masked(name, path),
             Some(Entry::File(path)) => return self.file(name, path),
             Some(Entry::Instance) | None => {
-                let Some(template) = name.template() else { return };
+                let Some(template) = name.template() else { return self.slice(name) };
                 match self.index.resolve(&template).ok().and_then(|id| self.index.units.get(&id)) {
                     Some(Entry::File(path)) => return self.file(name, path),
                     Some(Entry::Bad { path, why }) => failed(name, path, why),
@@ -177,6 +180,14 @@ impl<'a> Pass<'a> {
             }
         };
         self.units.entry(name.clone()).or_insert_with(|| Arc::new(unit));
+    }
+
+    /// A slice needs no file.
+    fn slice(&mut self, name: &UnitName) {
+        if name.is_slice() {
+            let unit = || Arc::new(Unit::without_file(name.clone()));
+            self.units.entry(name.clone()).or_insert_with(unit);
+        }
     }
 
     /// Reads a unit's files, asks the gate and parses.
@@ -194,6 +205,9 @@ impl<'a> Pass<'a> {
         let aliases = self.aliases.get(name).cloned().unwrap_or_default();
         let (mut unit, own) = self.read(name, path, &aliases, shelf);
         unit.aliases = aliases;
+        if let Some(slice) = &self.slice {
+            unit.place(slice);
+        }
         unit.enabled = self.is_enabled(name, name, &unit);
         let enabled = |mut other: Unit| {
             other.enabled = self.is_enabled(&other.name, name, &other);
@@ -404,5 +418,6 @@ fn references(unit: &Unit) -> (impl Iterator<Item = &UnitName>, Vec<UnitName>) {
     if let Some(body) = unit.as_service() {
         others.extend(body.service.life.sockets.iter().cloned());
     }
+    others.extend(unit.slice());
     (edges.into_iter().flatten(), others)
 }

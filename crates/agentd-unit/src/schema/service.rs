@@ -130,7 +130,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::new(
         "Slice",
         Slot::Slice(|d| &mut d.service.slice),
-        "Its branch of the cgroup tree; default system.slice.",
+        "Its slice, which it requires and comes after; default system.slice.",
     ),
     Setting::new(
         "CapabilityBoundingSet",

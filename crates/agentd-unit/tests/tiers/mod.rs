@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use agentd_unit::search_path::{Tier, TierKind};
 use agentd_unit::{
-    LoadReport, LoadState, Loader, LoaderConfig, LocalZone, OpenGate, SearchPath, SpecifierContext, Trusted,
-    Unit, UnitName,
+    LoadReport, LoadState, Loader, LoaderConfig, LocalZone, OpenGate, Scope, SearchPath, SpecifierContext,
+    Trusted, Unit, UnitName,
 };
 
 /// Three tiers in a folder of their own, which goes with them.
@@ -59,6 +59,7 @@ impl Tiers {
         let owner = std::os::unix::fs::MetadataExt::uid(&fs::metadata(&self.root).expect("the folder"));
         Loader::new(LoaderConfig {
             search: SearchPath { tiers },
+            scope: Scope::System,
             trusted: Trusted(vec![0, owner]),
             specifiers: SpecifierContext::system(),
             zone: LocalZone::utc(),

@@ -105,6 +105,7 @@ fn call_error(error: &RequestError) -> CallError {
             CallError::TransactionFailed { unit: path.first().map(text).unwrap_or_default(), message }
         }
         RequestError::ManualRefused(unit) => CallError::OnlyByDependency { unit: text(unit), message },
+        RequestError::NoIsolation(unit) => CallError::NoIsolation { unit: text(unit), message },
         RequestError::NotApplicable(unit, _) => CallError::NotApplicable { unit: text(unit), message },
         RequestError::NoProcess(unit) => CallError::NoSuchProcess { unit: text(unit), message },
         RequestError::NoJob(job) => CallError::NoSuchJob { job: job.0, message },

@@ -89,6 +89,7 @@ pub fn properties(view: &UnitView, job: Option<&JobView>, extras: Extras) -> Uni
         status_errno: view.status_errno.unwrap_or_default(),
         status_bus_error: view.status_bus_error.clone().unwrap_or_default(),
         n_file_descriptor_store: extras.stored as u64,
+        slice: unit.slice().map(|slice| slice.to_string()).unwrap_or_default(),
         control_group: extras.control_group,
         memory_current: extras.usage.memory_current,
         memory_peak: extras.usage.memory_peak,
@@ -255,7 +256,6 @@ fn service(service: &ServiceSection, p: &mut UnitProperties) {
     p.watchdog_usec = service.watchdog.map(|span| clamp(span.as_micros()));
     p.file_descriptor_store_max = service.life.descriptor_store_max.into();
     p.user = service.user.clone().unwrap_or_default();
-    p.slice = service.slice.as_ref().map_or_else(|| "system.slice".to_owned(), UnitName::to_string);
     p.cpu_quota_per_sec_usec = service.cpu_quota.map(|quota| quota.saturating_mul(100));
     p.memory_max = match service.memory_max {
         Some(MemoryLimit::Bytes(bytes)) => Some(bytes),

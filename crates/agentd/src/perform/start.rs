@@ -20,14 +20,11 @@ use super::{identity, namespaces, reach, streams};
 use crate::log::{LineRules, RateLimit};
 use crate::world::World;
 
-/// Where units are without a `Slice`.
+/// Where a service is that no loader has placed.
 const DEFAULT_SLICE: &str = "system.slice";
 
 /// The journal itself, which cannot write to itself.
 pub const JOURNAL_UNIT: &str = "systemd-journald.service";
-
-/// Where units of a user manager are.
-const USER_SLICE: &str = "app.slice";
 
 /// Makes the run of a spawn if this is its first.
 ///
@@ -61,7 +58,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
         spawn.run,
         Run {
             unit: unit.clone(),
-            slice: cgroup.is_some().then(|| slice(world, service).to_owned()),
+            slice: cgroup.is_some().then(|| slice(service).to_owned()),
             cgroup,
             processes: Processes::default(),
             emptied: false,
@@ -183,10 +180,9 @@ fn stream_name(fd: &OwnedFd) -> io::Result<String> {
     Ok(format!("{}:{}", meta.dev(), meta.ino()))
 }
 
-/// The slice that a service says, or the usual one.
-fn slice<'s>(world: &World, service: &'s ServiceSection) -> &'s str {
-    let default = if world.config.mode == crate::config::Mode::User { USER_SLICE } else { DEFAULT_SLICE };
-    service.slice.as_ref().map_or(default, UnitName::as_str)
+/// The slice that a service lies in.
+fn slice(service: &ServiceSection) -> &str {
+    service.slice.as_ref().map_or(DEFAULT_SLICE, UnitName::as_str)
 }
 
 /// The cgroup of the unit with its limits; none where there are no cgroups.
@@ -197,13 +193,13 @@ fn cgroup(
 ) -> Result<Option<Leaf>, SpawnFailure> {
     let unit = &definition.name;
     let limits = limits(world, unit, service);
-    let slice = slice(world, service).to_owned();
+    let slice = slice(service);
     let enforceable = world.cgroups.as_ref().map(CgroupRoot::enforceable).unwrap_or_default();
     tell_missing(definition, &limits.missing(enforceable))?;
     let Some(cgroups) = &mut world.cgroups else { return Ok(None) };
     // One that is still being removed must not be removed under the new run.
     world.watches.keep(unit);
-    let leaf = cgroups.leaf(&slice, unit.as_str()).map_err(|e| resources(chain(&e)))?;
+    let leaf = cgroups.leaf(slice, unit.as_str()).map_err(|e| resources(chain(&e)))?;
     leaf.limit(&limits, cgroups.enforceable()).map_err(|e| resources(chain(&e)))?;
     Ok(Some(leaf))
 }

@@ -53,7 +53,7 @@ fn own(number: usize, unit: &str) -> String {
 }
 
 /// What the name of a unit in a setting ends with.
-const KINDS: [&str; 5] = [".service", ".target", ".socket", ".path", ".timer"];
+const KINDS: [&str; 6] = [".service", ".target", ".socket", ".path", ".timer", ".slice"];
 
 /// `KEY=VALUE … | PROGRAM ; KEY=VALUE …` as a file.
 fn unit_file(number: usize, name: &str, text: &str) -> String {
@@ -90,6 +90,9 @@ fn unit_file(number: usize, name: &str, text: &str) -> String {
     let mark = format!("/{FILES}/compare/mark %n");
     file.push_str(&format!("ExecStart={mark} {program}\n"));
     for key in keys.split_ascii_whitespace() {
+        let key = key
+            .strip_prefix("Slice=")
+            .map_or(key.to_owned(), |slice| format!("Slice={}", own(number, slice)));
         file.push_str(&key.replace("@mark@", &format!("{mark} echo ")).replace('@', " "));
         file.push('\n');
     }

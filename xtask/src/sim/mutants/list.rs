@@ -428,6 +428,13 @@ pub(crate) const PLANTED: &[Mutant] = &[
         "Some(factor) => by_factor(self.service, factor, step / 1000),",
     ),
     mutant(
+        "slice-not-needed",
+        "what lies in a slice does not require it",
+        "definitions.rs",
+        "self.list.push((id, slice, R::REQUIRES));",
+        "self.list.push((id, slice, R::WANTS));",
+    ),
+    mutant(
         "failure-kept",
         "a failure that is to be forgotten is kept",
         "collect.rs",
