@@ -154,12 +154,12 @@ fn isolate_stops_what_its_target_does_not_need_and_nothing_may_be_isolated_that_
     manager.ok(&["daemon-reload"]);
     let refused = manager.ctl(&["isolate", "plain"]);
     assert!(
-        refused.status.code() == Some(3) && text(&refused).contains("AllowIsolate"),
+        refused.status.code() == Some(4) && text(&refused).contains("AllowIsolate"),
         "{}",
         text(&refused)
     );
     let refused = manager.ctl(&["start", "--job-mode=isolate", "web"]);
-    assert_eq!(refused.status.code(), Some(3));
+    assert_eq!(refused.status.code(), Some(4));
     assert_eq!(manager.property("web", "ActiveState"), "active");
 
     let pid = manager.main_pid("db");
