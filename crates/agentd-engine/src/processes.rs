@@ -109,7 +109,7 @@ impl Manager {
 
     pub(crate) fn oom_killed(&mut self, run: InvocationId, out: &mut Out<'_>) {
         let Some((unit, facts)) = self.present(run) else { return };
-        let policy = facts.section().map(|service| service.resources.oom_policy).unwrap_or_default();
+        let policy = facts.section().map(|service| service.resources.oom_policy()).unwrap_or_default();
         let name = self.name(unit);
         let text = format!("{name}: A process of this unit has been killed by the OOM killer.");
         out.log(Level::Warning, &name, Some(run), Some(message::OUT_OF_MEMORY), text);

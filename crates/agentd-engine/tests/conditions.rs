@@ -165,7 +165,7 @@ fn a_hung_service_has_timeout_abort_sec_to_end() {
     let mut desk = Desk::new([service("a.service", |s| {
         s.watchdog = Some(secs(1));
         s.timeout_stop = Some(secs(1));
-        s.life.timeout_abort = Some(secs(5));
+        s.life.timeout_abort = Some(Some(secs(5)));
     })]);
     desk.run("a.service");
     desk.advance(secs(1));

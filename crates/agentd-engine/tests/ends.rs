@@ -30,7 +30,7 @@ fn slow(change: impl FnOnce(&mut ServiceSection)) -> Unit {
         s.service_type = ServiceType::Notify;
         s.timeout_start = Some(secs(2));
         s.timeout_stop = Some(secs(3));
-        s.life.timeout_abort = Some(secs(5));
+        s.life.timeout_abort = Some(Some(secs(5)));
         change(s);
     })
 }

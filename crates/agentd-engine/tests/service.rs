@@ -532,12 +532,23 @@ fn b028_the_oom_killer_is_told_whether_it_is_seen_before_or_after_the_exit() {
 
 #[test]
 fn with_oom_policy_continue_the_loss_of_a_helper_stops_nothing() {
-    for (policy, sub) in [(OomPolicy::Continue, "running"), (OomPolicy::Stop, "stop-sigterm")] {
-        let mut desk = Desk::new([service("a.service", |s| s.resources.oom_policy = policy)]);
+    let cases = [
+        (Some(OomPolicy::Continue), false, "running"),
+        (Some(OomPolicy::Stop), false, "stop-sigterm"),
+        (Some(OomPolicy::Stop), true, "stop-sigterm"),
+        (None, false, "stop-sigterm"),
+        // What is killed below a delegated cgroup may be none of the service's own.
+        (None, true, "running"),
+    ];
+    for (policy, delegate, sub) in cases {
+        let mut desk = Desk::new([service("a.service", |s| {
+            s.resources.oom_policy = policy;
+            s.resources.delegate = delegate;
+        })]);
         desk.run("a.service");
         let run = desk.last_spawn("a.service").run;
         desk.event(Event::OomKilled { run });
-        assert_eq!(desk.sub("a.service"), sub, "{policy:?}");
+        assert_eq!(desk.sub("a.service"), sub, "{policy:?} {delegate}");
     }
 }
 

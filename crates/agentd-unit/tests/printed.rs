@@ -159,6 +159,13 @@ const KEYS: [(Section, &str, Make); 20] = [
     }),
 ];
 
+/// `{ path=/bin/b ; argv[]=/bin/b "x y" ; ignore_errors=no } { … }` as a unit file has it.
+fn command_lines(shown: &str) -> String {
+    let commands = shown.split("{ path=/bin/b ; argv[]=").skip(1);
+    let lines = commands.map(|command| command.rsplit_once(" ; ignore_errors=no }").unwrap_or_default().0);
+    lines.collect::<Vec<_>>().join(" ; ")
+}
+
 #[test]
 fn what_is_printed_of_a_unit_makes_the_same_unit() {
     let mut random = Random(11);
@@ -177,6 +184,10 @@ fn what_is_printed_of_a_unit_makes_the_same_unit() {
         let first = unit(&written);
         let shown = schema::properties(&first);
         let printed = lines(&mut |section, key, _| match schema::property(section, key) {
+            Property::Shown(name) if key == "LimitNOFILE" => {
+                format!("{}:{}", shown["LimitNOFILESoft"], shown[&name])
+            }
+            Property::Shown(name) if key == "ExecStartPre" => command_lines(&shown[&name]),
             Property::Shown(name) => shown[&name].clone(),
             other => panic!("{key}: {other:?}"),
         });

@@ -55,8 +55,11 @@ fn every_key_has_a_property_or_a_reason_why_not() {
     assert_eq!(seen.len(), Section::ALL.len(), "a section that no unit here has");
 }
 
+const COMMANDS: &str = "{ path=/bin/c ; argv[]=/bin/c ; ignore_errors=yes } \
+                        { path=/bin/d ; argv[]=/bin/d $X ; ignore_errors=no ; flags=privileged no-env-expand }";
+
 /// Keys with a value that is not the default, the property, and what it says.
-const CASES: [(&str, &str, &str, &str); 38] = [
+const CASES: [(&str, &str, &str, &str); 58] = [
     ("[Unit]", "Description=two words", "Description", "two words"),
     ("[Unit]", "Documentation=man:a(1) man:b(1)", "Documentation", "man:a(1) man:b(1)"),
     ("[Unit]", "Wants=c.service b.service", "Wants", "b.service c.service"),
@@ -71,27 +74,52 @@ const CASES: [(&str, &str, &str, &str); 38] = [
     ("[Service]", "RestartSec=500ms", "RestartUSec", "500ms"),
     ("[Service]", "TimeoutSec=5", "TimeoutStopUSec", "5s"),
     ("[Service]", "TimeoutStartSec=0", "TimeoutStartUSec", "infinity"),
-    ("[Service]", "ExecStartPre=/bin/c \"a b\"", "ExecStartPre", "/bin/c \"a b\""),
+    (
+        "[Service]",
+        "ExecStartPre=/bin/c \"a b\"",
+        "ExecStartPre",
+        "{ path=/bin/c ; argv[]=/bin/c \"a b\" ; ignore_errors=no }",
+    ),
     ("[Service]", "KillMode=mixed", "KillMode", "mixed"),
-    ("[Service]", "KillSignal=INT", "KillSignal", "SIGINT"),
+    ("[Service]", "KillSignal=INT", "KillSignal", "2"),
     ("[Service]", "SendSIGKILL=no", "SendSIGKILL", "no"),
-    ("[Service]", "WatchdogSignal=SIGUSR1", "WatchdogSignal", "SIGUSR1"),
+    ("[Service]", "WatchdogSignal=SIGUSR1", "WatchdogSignal", "10"),
     ("[Service]", "Environment=A=1 \"B=two words\"", "Environment", "A=1 \"B=two words\""),
-    ("[Service]", "EnvironmentFile=-/e", "EnvironmentFiles", "-/e"),
-    ("[Service]", "WorkingDirectory=-/w", "WorkingDirectory", "-/w"),
+    ("[Service]", "EnvironmentFile=-/e", "EnvironmentFiles", "/e (ignore_errors=yes)"),
+    ("[Service]", "WorkingDirectory=-/w", "WorkingDirectory", "!/w"),
     ("[Service]", "StateDirectory=a b/c", "StateDirectory", "a b/c"),
     ("[Service]", "MemoryMax=50%", "MemoryMax", "50%"),
     ("[Service]", "TasksMax=7", "TasksMax", "7"),
     ("[Service]", "CPUQuota=20%", "CPUQuotaPerSecUSec", "200ms"),
-    ("[Service]", "LimitNOFILE=64:128", "LimitNOFILE", "64:128"),
+    ("[Service]", "LimitNOFILE=64:128", "LimitNOFILE", "128"),
     ("[Service]", "UMask=077", "UMask", "0077"),
     ("[Service]", "Nice=5", "Nice", "5"),
-    ("[Service]", "CapabilityBoundingSet=CAP_KILL", "CapabilityBoundingSet", "CAP_KILL"),
-    ("[Service]", "BindPaths=/a:/b\nBindPaths=\nBindPaths=/c", "BindPaths", "/c"),
+    ("[Service]", "CapabilityBoundingSet=CAP_KILL", "CapabilityBoundingSet", "cap_kill"),
+    ("[Service]", "BindPaths=/a:/b\nBindPaths=\nBindPaths=/c", "BindPaths", "/c:/c:rbind"),
     ("[Service]", "SuccessExitStatus=1\nSuccessExitStatus=SIGKILL", "SuccessExitStatus", "1 SIGKILL"),
-    ("[Service]", "IOSchedulingClass=idle", "IOSchedulingClass", "idle"),
+    ("[Service]", "IOSchedulingClass=idle", "IOSchedulingClass", "3"),
     ("[Service]", "OOMPolicy=kill", "OOMPolicy", "kill"),
     ("[Service]", "TimeoutAbortSec=7", "TimeoutAbortUSec", "7s"),
+    ("[Service]", "LimitNOFILE=64:128", "LimitNOFILESoft", "64"),
+    ("[Service]", "ExecStop=-/bin/c\nExecStop=+:/bin/d $X", "ExecStop", COMMANDS),
+    ("[Service]", "ExecReload=@/bin/c c", "ExecReload", "{ path=/bin/c ; argv[]=c ; ignore_errors=no }"),
+    ("[Service]", "TimeoutAbortSec=infinity", "TimeoutAbortUSec", "infinity"),
+    ("[Service]", "StandardInput=socket", "StandardOutput", "inherit"),
+    ("[Service]", "StandardOutput=append:/var/log/%N", "StandardOutput", "append:/var/log/a"),
+    ("[Service]", "StandardError=tty", "TTYPath", "/dev/console"),
+    ("[Service]", "SyslogIdentifier=%N", "SyslogIdentifier", "a"),
+    ("[Service]", "StandardInputText=ab", "StandardInputData", "YWIK"),
+    ("[Service]", "CPUAffinity=5 0-2", "CPUAffinity", "0-2 5"),
+    ("[Service]", "CPUWeight=20", "CPUWeight", "20"),
+    ("[Service]", "MemoryMin=1K", "MemoryMin", "1024"),
+    ("[Service]", "Delegate=pids", "OOMPolicy", "continue"),
+    ("[Service]", "ProtectClock=yes", "DeviceAllow", "char-rtc r"),
+    ("[Service]", "PrivateDevices=yes", "DevicePolicy", "closed"),
+    ("[Service]", "DeviceAllow=/dev/null rw", "DeviceAllow", "/dev/null rw"),
+    ("[Service]", "IPAddressDeny=localhost", "IPAddressDeny", "127.0.0.0/8 ::1/128"),
+    ("[Service]", "TemporaryFileSystem=/t:ro,size=1M", "TemporaryFileSystem", "/t:ro,size=1M"),
+    ("[Service]", "LoadCredential=a:/b c", "LoadCredential", "a:/b c"),
+    ("[Service]", "OpenFile=/a:b:read-only,graceful", "OpenFile", "/a:b:read-only,graceful"),
     ("[Agent]", "ReplaceOrder=start-first", "AgentReplaceOrder", "start-first"),
     ("[Agent]", "Replicas=3", "AgentReplicas", "3"),
     ("[Agent]", "Sandbox=strict", "ProtectSystem", "strict"),
@@ -110,8 +138,8 @@ fn what_counts_is_shown_by_systemds_names() {
 #[test]
 fn defaults_are_shown_and_triggers_gathered_and_secrets_are_not_told() {
     let timer = shown("a.timer", "[Timer]\nOnCalendar=daily\nOnCalendar=Mon 10:00\nOnBootSec=5\n");
-    assert_eq!(timer["TimersCalendar"], "OnCalendar=daily ; OnCalendar=Mon 10:00");
-    assert_eq!(timer["TimersMonotonic"], "OnBootSec=5");
+    assert_eq!(timer["TimersCalendar"], "{ OnCalendar=*-*-* 00:00:00 } { OnCalendar=Mon *-*-* 10:00:00 }");
+    assert_eq!(timer["TimersMonotonic"], "{ OnBootUSec=5s }");
     let service = shown("a.service", "[Service]\nExecStart=/bin/a\nTimeoutStopSec=3\n[Agent]\n");
     for (name, default) in
         [("TimeoutAbortUSec", "3s"), ("AgentReplaceOrder", "stop-first"), ("AgentSandbox", "none")]
@@ -119,10 +147,10 @@ fn defaults_are_shown_and_triggers_gathered_and_secrets_are_not_told() {
         assert_eq!(service[name], default, "{name}");
     }
     let reset = shown("a.timer", "[Timer]\nOnCalendar=daily\nOnBootSec=\nOnActiveSec=7\n");
-    assert_eq!(reset["TimersMonotonic"], "OnActiveSec=7");
+    assert_eq!(reset["TimersMonotonic"], "{ OnActiveUSec=7s }");
     let socket =
         shown("a.socket.toml", "[Socket]\nListenStream = [\"/run/a\", \"80\"]\nListenDatagram = 81\n");
-    assert_eq!(socket["Listen"], "ListenStream=/run/a ; ListenStream=80 ; ListenDatagram=81");
+    assert_eq!(socket["Listen"], "/run/a (Stream) [::]:80 (Stream) [::]:81 (Datagram)");
     let service =
         shown("a.service.toml", "[Service]\nExecStart = \"/bin/a\"\nSetCredential = { a = \"hush\" }\n");
     assert!(!service.values().any(|value| value.contains("hush")), "{service:?}");

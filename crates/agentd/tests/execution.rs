@@ -172,6 +172,12 @@ fn the_standard_descriptors_lead_where_the_keys_say() {
         ),
         "readlink /proc/$$/fd/1 >&2",
     );
+    let both = setup.path("both");
+    unit(
+        "both",
+        "StandardInput = \"fd:zero\"\nOpenFile = \"/dev/zero:zero\"",
+        &format!("readlink /proc/$$/fd/1 /proc/$$/fd/2 > {}", both.display()),
+    );
     unit("quiet", "LogLevelMax = \"warning\"", "echo '<6>unimportant'; echo '<4>important'");
     unit("level", "SyslogLevel = \"notice\"\nSyslogLevelPrefix = false", "echo '<3>told'");
     unit("usual", "", "echo '<3>told'; echo plain");
@@ -179,7 +185,7 @@ fn the_standard_descriptors_lead_where_the_keys_say() {
     unit("trickle", "LogRateLimitIntervalSec = 0\nLogRateLimitBurst = 3", "seq -f 'line %g' 10");
     unit("missing", "StandardInput = \"file:/nonexistent\"", ":");
     let mut manager = setup.start();
-    for name in ["append", "plain", "input", "dup", "quiet", "level", "usual", "flood", "trickle"] {
+    for name in ["append", "plain", "input", "dup", "quiet", "level", "usual", "flood", "trickle", "both"] {
         manager.ok(&["start", name]);
     }
     assert_eq!(fs::read_to_string(manager.path("append.out")).unwrap(), "old and long\nnew\nerr\n");
@@ -199,6 +205,9 @@ fn the_standard_descriptors_lead_where_the_keys_say() {
     });
     assert!(!text(&manager.ctl(&["logs", "flood"])).contains("line 4"));
     manager.until("all is not there", |m| text(&m.ctl(&["logs", "trickle"])).contains("line 10"));
+    // A file that is read is none to write to: `inherit` is the log there. What has both ways is all three.
+    manager.until("the output is not told", |m| text(&m.ctl(&["logs", "dup"])).contains(": pipe:"));
+    assert_eq!(fs::read_to_string(&both).unwrap(), "/dev/zero\n/dev/zero\n");
     assert!(!manager.ctl(&["start", "missing"]).status.success());
     assert_eq!(manager.property("missing", "ExecMainStatus"), "208");
     manager.wait_for_log("StandardInput: /nonexistent cannot be opened", "the reason is not told");

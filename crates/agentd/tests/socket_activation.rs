@@ -292,7 +292,8 @@ fn talk(name: &str, socket: &str) -> (Manager, PathBuf) {
     setup.unit("talk.socket", &format!("[Socket]\nListenStream = {path:?}\nAccept = true\n{socket}"));
     setup.unit(
         "talk@.service",
-        "[Service]\nStandardInput = \"socket\"\nStandardOutput = \"socket\"\nExecStart = [\"/bin/cat\"]\n",
+        // Its output is the connection too, as nothing else is said: that is how inetd's programs are run.
+        "[Service]\nStandardInput = \"socket\"\nExecStart = [\"/bin/cat\"]\n",
     );
     let mut manager = setup.start();
     manager.ok(&["start", "talk.socket"]);

@@ -123,7 +123,7 @@ fn show_tells_what_strict_means_for_the_unit() {
             assert_eq!(manager.property("b", key), without, "{key}");
         }
     }
-    assert!(manager.property("b", "CapabilityBoundingSet").contains("CAP_SYS_ADMIN"));
+    assert!(manager.property("b", "CapabilityBoundingSet").contains("cap_sys_admin"));
 }
 
 /// A folder keeps its files over a change of the number, and nobody who is not the unit gets at them.

@@ -1,5 +1,6 @@
 //! The unit files of the corpus under the real systemd, as the PID 1 of a container on this kernel: each unit has the
-//! edges there that agentd gives it, or docs/differences.md names the rule by which they differ.
+//! edges there that agentd gives it, and `systemctl show` tells of it what `agentctl show` does, or docs/differences.md
+//! names the rule by which they differ.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,11 +15,10 @@ use crate::run::{cargo, root, run};
 use crate::scratch::Scratch;
 
 /// See the module.
-pub const SCENARIOS: &[Scenario] = &[Scenario { name: "container::same-edges-as-systemd", run: same_edges }];
-
-/// What `systemctl` prints of each unit.
-const PROPERTIES: &str = "Id,LoadState,Requires,Requisite,Wants,BindsTo,PartOf,Upholds,Conflicts,Before,After,OnFailure,\
-                          OnSuccess,Triggers";
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "container::same-edges-as-systemd", run: |context| compare(context, "edges") },
+    Scenario { name: "container::same-properties-as-systemd", run: |context| compare(context, "properties") },
+];
 
 /// Tells the links in `.wants` and `.requires` that the container itself has, as FOLDER/UNIT.
 const LINKS: &str = "cd / && for folder in etc/systemd/system usr/lib/systemd/system run/systemd/generator*; do \
@@ -27,7 +27,8 @@ const LINKS: &str = "cd / && for folder in etc/systemd/system usr/lib/systemd/sy
 /// The types that agentd has.
 const TYPES: [&str; 6] = ["service", "timer", "socket", "target", "path", "slice"];
 
-fn same_edges(context: &mut Context) -> Result<()> {
+/// By an example of `agentd-unit`.
+fn compare(context: &mut Context, example: &str) -> Result<()> {
     let (_set, packages) = corpus::fetch()?;
     let mut files = BTreeMap::new();
     for package in entries(&packages)? {
@@ -37,7 +38,7 @@ fn same_edges(context: &mut Context) -> Result<()> {
     }
     // Nothing of the corpus is to start: the container has a target of its own.
     files.remove("default.target");
-    let scratch = Scratch::new("edges")?;
+    let scratch = Scratch::new(example)?;
     let folder = scratch.path().join("units");
     for (name, path) in &files {
         copy(path, &folder.join(name))?;
@@ -56,12 +57,12 @@ fn same_edges(context: &mut Context) -> Result<()> {
         }
         let names: Vec<String> =
             files.keys().filter(|name| is_unit(name)).map(|name| format!("'{name}'")).collect();
-        container.run(&format!("systemctl show --all -p {PROPERTIES} -- {}", names.join(" ")))?
+        container.run(&format!("systemctl show --all -- {}", names.join(" ")))?
     };
     expect(shown.code == 0, || format!("systemctl show ended with {}:\n{}", shown.code, shown.text))?;
     let text = scratch.path().join("shown");
     fs::write(&text, shown.text).during(|| format!("cannot write {}", text.display()))?;
-    let example = ["run", "--quiet", "--package", "agentd-unit", "--example", "edges", "--"];
+    let example = ["run", "--quiet", "--package", "agentd-unit", "--example", example, "--"];
     run(cargo(&example).args([folder, text, root().join("docs/differences.md")]))
 }
 

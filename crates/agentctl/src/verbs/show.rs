@@ -17,13 +17,14 @@ use crate::print::{json, one_line};
 /// `agentctl show [UNIT…]`: a unit that is not there shows `LoadState=not-found`, which is no failure.
 pub(crate) fn show(context: &Context, show: &Show, out: &mut impl Write) -> Outcome {
     let names = [&show.properties[..], &show.values].concat();
+    let as_text = !context.is_json();
     let mut client = context.connect()?;
     let mut objects = Vec::new();
     if show.units.is_empty() {
-        objects.push(object(&client.call::<method::GetStatus>(&Empty {}, Some(ANSWER))?)?);
+        objects.push(object(&client.call::<method::GetStatus>(&Empty {}, Some(ANSWER))?, as_text)?);
     }
     for unit in &show.units {
-        objects.push(object(&properties(&mut client, unit)?)?);
+        objects.push(object(&properties(&mut client, unit)?, as_text)?);
     }
     if let Some(first) = objects.first() {
         check_names(first, &names)?;
@@ -47,15 +48,15 @@ pub(crate) fn show(context: &Context, show: &Show, out: &mut impl Write) -> Outc
     Ok(Exit::Done)
 }
 
-fn object<T: Serialize>(value: &T) -> Result<Map<String, Value>, Failure> {
+fn object<T: Serialize>(value: &T, as_text: bool) -> Result<Map<String, Value>, Failure> {
     match serde_json::to_value(value).map_err(io::Error::from)? {
         Value::Object(mut object) => {
             // Each key of the unit's sections is a property like any other. What has a field of its own is more exact
-            // there, where it is known.
+            // there, where it is known; but as text a command is as systemctl has it, its prefixes too.
             if let Some(Value::Object(settings)) = object.remove("Settings") {
                 for (key, value) in settings {
-                    let known = object.entry(key).or_insert(Value::Null);
-                    if known.is_null() {
+                    let known = object.entry(&key).or_insert(Value::Null);
+                    if known.is_null() || as_text && key == "ExecStart" {
                         *known = value;
                     }
                 }
@@ -109,9 +110,6 @@ fn text(clock: &Clock, name: &str, value: &Value) -> String {
         Value::Bool(false) => "no".to_owned(),
         Value::Number(number) => number_text(clock, name, number.as_u64(), number.to_string()),
         Value::String(text) => text.clone(),
-        Value::Array(items) if name == "ExecStart" => {
-            items.iter().map(command).collect::<Vec<_>>().join(" ; ")
-        }
         Value::Array(items) => items.iter().map(|item| text(clock, "", item)).collect::<Vec<_>>().join(" "),
         Value::Object(object) => match object.get("Id") {
             Some(id) => text(clock, "", id),
@@ -135,16 +133,6 @@ fn number_text(clock: &Clock, name: &str, number: Option<u64>, plain: String) ->
     }
 }
 
-/// A command line in which an argument with spaces can be told from two arguments.
-fn command(argv: &Value) -> String {
-    let quote = |argument: &Value| {
-        let text = argument.as_str().unwrap_or_default();
-        let plain = |c: char| c.is_alphanumeric() || "_-./:=,+@%".contains(c);
-        if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("{text:?}") }
-    };
-    argv.as_array().map(|argv| argv.iter().map(quote).collect::<Vec<_>>().join(" ")).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +144,7 @@ mod tests {
     const NOW: u64 = 1_795_970_820_000_000;
 
     fn shown(properties: &UnitProperties, name: &str) -> String {
-        let value = &object(properties).unwrap()[name];
+        let value = &object(properties, true).unwrap()[name];
         text(&Clock::fixed(NOW), name, value)
     }
 
@@ -171,11 +159,16 @@ mod tests {
             memory_current: Some(4096),
             restart_usec: Some(100_000),
             cpu_quota_per_sec_usec: Some(500_000),
-            exec_start: vec![vec!["/bin/a".into(), "two words".into(), String::new()], vec!["/bin/b".into()]],
+            exec_start: vec![vec!["/bin/a".into()]],
             job: Some(JobBrief { id: 9, kind: "start".into() }),
-            settings: [("Nice", "5"), ("TasksMax", "50%"), ("Restart", "x")]
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .into(),
+            settings: [
+                ("Nice", "5"),
+                ("TasksMax", "50%"),
+                ("Restart", "x"),
+                ("ExecStart", "{ path=/bin/a }"),
+            ]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
             ..UnitProperties::default()
         };
         for (name, text) in [
@@ -192,7 +185,7 @@ mod tests {
             ("RestartUSec", "100ms"),
             ("CPUQuotaPerSecUSec", "500ms"),
             ("NextElapseUSecMonotonic", "infinity"),
-            ("ExecStart", "/bin/a \"two words\" \"\" ; /bin/b"),
+            ("ExecStart", "{ path=/bin/a }"),
             ("Job", "9"),
             ("LoadState", "not-found"),
             ("Nice", "5"),
@@ -204,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_property_that_does_not_exist_is_an_error_and_not_an_empty_answer() {
-        let known = object(&UnitProperties::default()).unwrap();
+        let known = object(&UnitProperties::default(), false).unwrap();
         let error = check_names(&known, &["Id".into(), "mainpid".into()]).unwrap_err();
         assert_eq!(error.to_string(), "there is no property mainpid; did you mean MainPID?");
         assert_eq!(error.exit(), Exit::Usage);

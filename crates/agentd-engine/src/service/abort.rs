@@ -127,7 +127,7 @@ fn stop_mode(facts: &Facts) -> TimeoutMode {
 /// `TimeoutAbortSec`, or as long as any stop has.
 fn patience(facts: &Facts, out: &Out<'_>) -> Until {
     let abort = facts.section().and_then(|service| service.life.timeout_abort);
-    if abort.is_some() { facts.until(abort, out) } else { fall::patience(facts, out) }
+    abort.map_or_else(|| fall::patience(facts, out), |abort| facts.until(abort, out))
 }
 
 const fn doing(mode: TimeoutMode) -> &'static str {

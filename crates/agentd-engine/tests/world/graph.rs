@@ -291,7 +291,7 @@ fn ends(dice: &mut Dice, service: &mut ServiceSection) {
     let modes = [TimeoutMode::Terminate, TimeoutMode::Terminate, TimeoutMode::Abort, TimeoutMode::Kill];
     service.life.timeout_start_mode = *dice.pick(&modes);
     service.life.timeout_stop_mode = *dice.pick(&modes);
-    service.life.timeout_abort = dice.once_in(4).then(|| Duration::from_secs(1 + dice.below(3)));
+    service.life.timeout_abort = dice.once_in(4).then(|| Some(Duration::from_secs(1 + dice.below(3))));
     service.life.runtime_extra = Duration::from_secs(dice.below(4));
     if service.service_type != ServiceType::Oneshot && dice.once_in(6) {
         service.life.exit_type = ExitType::Cgroup;

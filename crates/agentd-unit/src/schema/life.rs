@@ -11,6 +11,7 @@ use crate::exec::ExecKind;
 use crate::sections::{ExitStatusSet, ExitType, Preserve, RestartMode, TimeoutMode};
 use crate::signal::Signal;
 use crate::values::open_file::open_file;
+use crate::values::span;
 use crate::values::{Refused, exit_status, path};
 
 /// The keys.
@@ -42,7 +43,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "TimeoutAbortSec",
-        Slot::Timeout(|d| &mut d.service.life.timeout_abort),
+        Slot::Own("span of time or \"infinity\"", |value, d, cx| {
+            let bound = cx.parse(value, "a span of time", span::parse);
+            set(
+                &mut d.service.life.timeout_abort,
+                bound.map(|bound| Some(bound.filter(|span| !span.is_zero()))),
+            );
+        }),
         "How long the end after a missed watchdog may take; default as TimeoutStopSec.",
     ),
     Setting::new(

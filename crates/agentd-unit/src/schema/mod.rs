@@ -13,6 +13,7 @@ mod keys;
 mod life;
 mod man;
 mod page;
+mod printed;
 mod service;
 mod show;
 mod slice;

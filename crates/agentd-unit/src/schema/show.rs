@@ -4,24 +4,20 @@
 //!
 //! - Every key has a property, or stands in [`property`] with the reason why not: a new key is shown without a further
 //!   word.
-//! - What is shown is what counts: the value of the typed section, defaults too. Of kinds of values that have a reader of
-//!   their own alone ([`Slot::Own`]) it is what the files say, put together by the same rules; empty: the default.
+//! - What is shown is what counts: the value of the typed section, defaults too, as systemctl(1) prints it. What
+//!   docs/differences.md does not name is the same there: `cargo xtask test --only same-units` compares.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Section, Setting, Shape, Slot, renamed};
-use crate::assignment::{Assignment, Raw, Value};
+use super::{Section, Slot, printed};
 use crate::draft::Draft;
 use crate::effective;
-use crate::exec::ExecCommand;
 use crate::names::UnitNames;
-use crate::sections::{MemoryLimit, TasksLimit};
-use crate::source::{SourceFile, Syntax};
+use crate::sections::{Listen, ListenAddress, PathWatch, TimerTrigger};
 use crate::unit::{Body, Unit};
-use crate::values::limit::percent;
 use crate::values::{capability, span};
-use crate::{ini_front, toml_front};
 
 /// Where a key is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,37 +69,101 @@ fn in_usec(key: &str) -> String {
 pub fn properties(unit: &Unit) -> BTreeMap<String, String> {
     let (mut draft, sections) = sections(unit);
     let mut scratch = draft.clone();
-    let written = Written::of(unit);
     let mut shown: BTreeMap<String, String> = BTreeMap::new();
-    for (section, setting) in sections.iter().flat_map(|s| s.settings().iter().map(|setting| (*s, setting))) {
-        let value = match value(&setting.slot, &mut draft, &mut scratch) {
-            Some(value) => value,
-            None => written.text(section, setting.key),
-        };
-        match property(section, setting.key) {
-            Property::Shown(name) => drop(shown.insert(name, value)),
-            Property::Gathered(name) => {
-                let gathered = shown.entry(name.to_owned()).or_default();
-                for item in written.items(section, setting.key) {
-                    let gap = if gathered.is_empty() { "" } else { " ; " };
-                    gathered.push_str(&format!("{gap}{}={item}", setting.key));
-                }
-            }
-            Property::Hidden(_) => {}
-        }
-    }
-    // Where nothing else is said an abort may take as long as a stop.
-    if written.items(Section::Service, "TimeoutAbortSec").is_empty()
-        && let Some(stop) = shown.get("TimeoutStopUSec").cloned()
-    {
-        shown.insert("TimeoutAbortUSec".to_owned(), stop);
-    }
-    // What `Sandbox = "strict"` and `DynamicUser` set beside what the files say.
+    // What `Sandbox = "strict"` and `DynamicUser` set is in the sections; these have the lists that add up to one value.
     if let Some(body) = unit.as_service() {
         let walls = effective::sandbox(&body.service).into_iter();
         shown.extend(walls.map(|(key, value)| (key.to_owned(), value)));
     }
+    for (section, setting) in sections.iter().flat_map(|s| s.settings().iter().map(|setting| (*s, setting))) {
+        match property(section, setting.key) {
+            Property::Shown(name) => {
+                let printed = printed::value(section, setting.key, &draft);
+                match printed.or_else(|| value(&setting.slot, &mut draft, &mut scratch)) {
+                    Some(value) => drop(shown.insert(name, value)),
+                    None => drop(shown.entry(name).or_default()),
+                }
+            }
+            Property::Gathered(name) => drop(shown.entry(name.to_owned()).or_default()),
+            Property::Hidden(_) => {}
+        }
+    }
+    shown.extend(gathered(unit).map(|(name, value)| (name.to_owned(), value)));
+    shown.extend(by_name(unit).map(|(name, value)| (name.to_owned(), value)));
+    shown.extend(soft_limits(&draft, &sections));
     shown
+}
+
+/// What several keys say together.
+fn gathered(unit: &Unit) -> impl Iterator<Item = (&'static str, String)> {
+    let conditions = |assert: bool| {
+        let of_kind = unit.unit.conditions.iter().filter(move |condition| condition.assert == assert);
+        of_kind.map(ToString::to_string).collect::<Vec<_>>().join(" ; ")
+    };
+    let mut found = vec![("Conditions", conditions(false)), ("Asserts", conditions(true))];
+    match &unit.body {
+        Body::Timer(timer) => {
+            let (calendar, monotonic): (Vec<_>, Vec<_>) = timer
+                .triggers
+                .iter()
+                .partition(|trigger| matches!(trigger, TimerTrigger::Calendar(_) | TimerTrigger::Cron(_)));
+            let one = |trigger: &&TimerTrigger| {
+                let text = trigger.to_string();
+                text.split_once('=')
+                    .map_or_else(String::new, |(key, at)| format!("{{ {}={at} }}", in_usec(key)))
+            };
+            found.push(("TimersCalendar", calendar.iter().map(one).collect::<Vec<_>>().join(" ")));
+            found.push(("TimersMonotonic", monotonic.iter().map(one).collect::<Vec<_>>().join(" ")));
+        }
+        Body::Socket(socket) => {
+            let one = |listen: &Listen| {
+                let kind = listen.kind.key().trim_start_matches("Listen");
+                match &listen.address {
+                    ListenAddress::Port(port) => format!("[::]:{port} ({kind})"),
+                    address => format!("{address} ({kind})"),
+                }
+            };
+            found.push(("Listen", socket.listen.iter().map(one).collect::<Vec<_>>().join(" ")));
+        }
+        Body::Path(path) => {
+            let one = |(watch, path): &(PathWatch, PathBuf)| format!("{} ({})", path.display(), watch.key());
+            found.push(("Paths", path.watches.iter().map(one).collect::<Vec<_>>().join(" ")));
+        }
+        _ => {}
+    }
+    found.into_iter()
+}
+
+/// What follows from the unit's name and type where nothing is said.
+fn by_name(unit: &Unit) -> impl Iterator<Item = (&'static str, String)> {
+    let mut found = Vec::new();
+    if unit.unit.description.is_none() {
+        found.push(("Description", unit.name.to_string()));
+    }
+    let stays = unit.unit.system.ignore_on_isolate.unwrap_or(matches!(unit.body, Body::Slice(_)));
+    found.push(("IgnoreOnIsolate", printed::yes_no(stays)));
+    match &unit.body {
+        Body::Socket(socket) if socket.descriptor_name.is_none() => {
+            found.push(("FileDescriptorName", unit.name.to_string()));
+        }
+        Body::Timer(_) | Body::Path(_) => {
+            found.extend(unit.triggered().map(|service| ("Unit", service.to_string())));
+        }
+        _ => {}
+    }
+    found.into_iter()
+}
+
+/// The soft limits stand beside the hard ones.
+fn soft_limits(draft: &Draft, sections: &[Section]) -> Vec<(String, String)> {
+    let has_limits = sections.contains(&Section::Service);
+    let keys =
+        Section::Service.settings().iter().filter(|_| has_limits).filter(|s| s.key.starts_with("Limit"));
+    keys.filter_map(|setting| {
+        let name = format!("{}Soft", setting.key);
+        printed::value(Section::Service, &name, draft).map(|value| (name, value))
+    })
+    .collect()
 }
 
 /// The sections that the unit has, as the tables see them.
@@ -151,20 +211,20 @@ fn sections(unit: &Unit) -> (Draft, Vec<Section>) {
     (draft, all)
 }
 
-/// A value as systemctl shows it; `None`: only its own reader knows it. `scratch` is like `draft`, and so again afterwards.
+/// A value as systemctl shows it; `None`: it is shown together with others. `scratch` is like `draft`, and so again afterwards.
 fn value(slot: &Slot, draft: &mut Draft, scratch: &mut Draft) -> Option<String> {
     Some(match slot {
         Slot::Text(field) | Slot::Principal(field) => field(draft).clone().unwrap_or_default(),
         Slot::Texts(field) => field(draft).join(" "),
-        Slot::Bool(field) => yes_no(*field(draft)),
-        Slot::MaybeBool(field) => field(draft).map_or_else(String::new, yes_no),
+        Slot::Bool(field) => printed::yes_no(*field(draft)),
+        Slot::MaybeBool(field) => field(draft).map_or_else(String::new, printed::yes_no),
         Slot::Count(field) => field(draft).to_string(),
         Slot::Units(field) | Slot::Names(field) => units(field(draft)),
         Slot::UnitName(field) | Slot::Slice(field) => {
             field(draft).as_ref().map_or_else(String::new, ToString::to_string)
         }
         Slot::Span(field) => span::display(*field(draft)),
-        Slot::Timeout(field) => timeout(*field(draft)),
+        Slot::Timeout(field) => printed::timeout(*field(draft)),
         Slot::BothTimeouts => String::new(),
         Slot::Choice(words, put) => {
             // The word that changes nothing is the one that counts; where all change something none was said.
@@ -174,11 +234,15 @@ fn value(slot: &Slot, draft: &mut Draft, scratch: &mut Draft) -> Option<String> 
             }
             found.unwrap_or_default().to_owned()
         }
-        Slot::Signal(field) => field(draft).to_string(),
-        Slot::Commands(kind) => commands(draft.service.commands(*kind)),
+        // The bus has the number.
+        Slot::Signal(field) => field(draft).number().to_string(),
+        Slot::Commands(kind) => printed::commands(draft.service.commands(*kind)),
         Slot::Environment => {
-            let pairs =
-                draft.service.environment.iter().map(|(name, value)| quoted(&format!("{name}={value}")));
+            let pairs = draft
+                .service
+                .environment
+                .iter()
+                .map(|(name, value)| printed::quoted(&format!("{name}={value}")));
             pairs.collect::<Vec<_>>().join(" ")
         }
         Slot::Path(field) => {
@@ -191,21 +255,15 @@ fn value(slot: &Slot, draft: &mut Draft, scratch: &mut Draft) -> Option<String> 
             return None;
         }
         Slot::Module => draft.agent.module.clone().unwrap_or_default(),
-        Slot::Memory(field) => match field(draft) {
-            Some(MemoryLimit::Bytes(bytes)) => bytes.to_string(),
-            Some(MemoryLimit::Permyriad(share)) => percent(u64::from(*share)),
-            Some(MemoryLimit::Infinity) | None => "infinity".to_owned(),
-        },
-        Slot::Tasks(field) => match field(draft) {
-            Some(TasksLimit::Count(count)) => count.to_string(),
-            Some(TasksLimit::Permyriad(share)) => percent(u64::from(*share)),
-            Some(TasksLimit::Infinity) | None => "infinity".to_owned(),
-        },
+        Slot::Memory(field) => printed::memory_or(field(draft).as_ref(), "infinity"),
+        Slot::Tasks(field) => printed::tasks(field(draft).as_ref()),
         // Hundredths of a percent of a second are 100 µs.
         Slot::CpuQuota(field) => {
-            timeout(field(draft).map(|quota| Duration::from_micros(quota.saturating_mul(100))))
+            printed::timeout(field(draft).map(|quota| Duration::from_micros(quota.saturating_mul(100))))
         }
-        Slot::Capabilities(field) => capability::names(field(draft).unwrap_or(capability::ALL)).join(" "),
+        Slot::Capabilities(field) => {
+            capability::names(field(draft).unwrap_or(capability::ALL)).join(" ").to_lowercase()
+        }
     })
 }
 
@@ -223,115 +281,6 @@ fn same(one: &Draft, other: &Draft) -> bool {
         && one.install == other.install
 }
 
-fn yes_no(yes: bool) -> String {
-    if yes { "yes" } else { "no" }.to_owned()
-}
-
-fn timeout(bound: Option<Duration>) -> String {
-    bound.map_or_else(|| "infinity".to_owned(), span::display)
-}
-
 fn units(names: &UnitNames) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
-}
-
-fn commands(commands: &[ExecCommand]) -> String {
-    let one =
-        |command: &ExecCommand| command.argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-    commands.iter().map(one).collect::<Vec<_>>().join(" ; ")
-}
-
-/// A word in which a space can be told from one between words, in systemd's quoting: it can be pasted into a file.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,+@%$".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    let mut quoted = "\"".to_owned();
-    for c in word.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            '\r' => quoted.push_str("\\r"),
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// What a unit's files say, put together by the rules of merging.
-struct Written(BTreeMap<(Section, &'static str), Vec<String>>);
-
-impl Written {
-    fn of(unit: &Unit) -> Self {
-        let mut written = Self(BTreeMap::new());
-        for source in &unit.sources {
-            let (found, _) = match source.syntax() {
-                Syntax::Toml => toml_front::read(source),
-                Syntax::Systemd => ini_front::read(source),
-            };
-            for assignment in &found.assignments {
-                let section = found.sections.get(assignment.section);
-                if let Some(section) = section.and_then(|section| Section::from_name(&section.text)) {
-                    written.take(source, section, assignment);
-                }
-            }
-        }
-        written
-    }
-
-    fn take(&mut self, source: &SourceFile, section: Section, assignment: &Assignment<'_>) {
-        let key = &*assignment.key.text;
-        let old = if source.syntax() == Syntax::Systemd { renamed(section, key) } else { None };
-        let (section, key) = old.unwrap_or((section, key));
-        let Some(setting) = section.setting(key) else { return };
-        let items = self.0.entry((section, setting.key)).or_default();
-        let new = texts(&assignment.value);
-        if new.iter().all(String::is_empty) || !adds_up(setting) {
-            items.clear();
-        }
-        for item in new {
-            // An empty one takes back what was set before.
-            if item.is_empty() { items.clear() } else { items.push(item) }
-        }
-        // Sisters share one list, which an empty value of any of them takes back.
-        if items.is_empty()
-            && let Property::Gathered(name) = property(section, setting.key)
-        {
-            self.0.retain(|(other, key), _| {
-                *other != section || property(*other, key) != Property::Gathered(name)
-            });
-        }
-    }
-
-    fn items(&self, section: Section, key: &'static str) -> &[String] {
-        self.0.get(&(section, key)).map_or(&[], Vec::as_slice)
-    }
-
-    fn text(&self, section: Section, key: &'static str) -> String {
-        self.items(section, key).join(" ")
-    }
-}
-
-/// Whether several values of a key are one list.
-fn adds_up(setting: &Setting) -> bool {
-    !matches!(setting.slot.shape(), Shape::Text | Shape::Plain | Shape::Bool)
-}
-
-/// The items of a value as they are written.
-fn texts(value: &Value<'_>) -> Vec<String> {
-    match &value.raw {
-        Raw::List(list) if list.is_empty() => vec![String::new()],
-        Raw::List(list) => list.iter().map(|item| texts(item).join(" ")).collect(),
-        Raw::Table(table) => {
-            table.iter().map(|(name, item)| format!("{}={}", name.text, texts(item).join(" "))).collect()
-        }
-        Raw::Text(text) => vec![text.trim().to_owned()],
-        Raw::Float(text) | Raw::Date(text) => vec![text.clone()],
-        Raw::Integer(number) => vec![number.to_string()],
-        Raw::Bool(yes) => vec![yes_no(*yes)],
-    }
 }

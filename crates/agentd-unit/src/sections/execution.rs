@@ -65,7 +65,7 @@ pub struct Execution {
     pub input_data: Vec<u8>,
     /// `KeyringMode`: default private, and inherit in a user manager.
     pub keyring: Option<KeyringMode>,
-    /// `StandardOutput`.
+    /// `StandardOutput` as it was written; default inherit. [`Execution::output`] is what counts.
     pub output: Output,
     /// `StandardError`: default as standard output.
     pub error: Output,
@@ -100,6 +100,16 @@ pub struct Execution {
 }
 
 impl Execution {
+    /// Where descriptor 1 leads. `inherit`, and nothing said, is what descriptor 0 is where that can be written too: a
+    /// socket, a terminal, a descriptor by its name. Elsewhere it is the log, as in systemd.
+    #[must_use]
+    pub const fn output(&self) -> &Output {
+        match (&self.output, &self.input) {
+            (Output::Inherit, Input::Null | Input::File(_) | Input::Data) => &Output::Log,
+            (output, _) => output,
+        }
+    }
+
     /// `ExecSearchPath` as `PATH` has it; none where the unit does not say it.
     #[must_use]
     pub fn search_path(&self) -> Option<String> {
@@ -142,7 +152,7 @@ impl Default for Execution {
             input: Input::Null,
             input_data: Vec::new(),
             keyring: None,
-            output: Output::Log,
+            output: Output::Inherit,
             error: Output::Inherit,
             tty: "/dev/console".into(),
             syslog_identifier: None,

@@ -24,7 +24,7 @@ pub struct Life {
     /// `RestartMode`.
     pub restart_mode: RestartMode,
     /// `TimeoutAbortSec`: how long after a missed watchdog; `None`: as `TimeoutStopSec`.
-    pub timeout_abort: Option<Duration>,
+    pub timeout_abort: Option<Option<Duration>>,
     /// `TimeoutStartFailureMode`: what a start that takes too long brings.
     pub timeout_start_mode: TimeoutMode,
     /// `TimeoutStopFailureMode`: what a stop that takes too long brings.

@@ -32,10 +32,23 @@ pub struct Resources {
     pub allowed_cpus: Vec<u32>,
     /// `AllowedMemoryNodes`: numbers, sorted; empty: all.
     pub allowed_nodes: Vec<u32>,
-    /// `OOMPolicy`: default stop.
-    pub oom_policy: OomPolicy,
+    /// `OOMPolicy` as it was written; [`Resources::oom_policy`] is what counts.
+    pub oom_policy: Option<OomPolicy>,
     /// `Delegate`: the cgroup belongs to the service's user, to make others in.
     pub delegate: bool,
+}
+
+impl Resources {
+    /// `OOMPolicy`: default stop, and continue where the cgroup is delegated, since what is killed there may be none of the
+    /// service's own.
+    #[must_use]
+    pub const fn oom_policy(&self) -> OomPolicy {
+        match (self.oom_policy, self.delegate) {
+            (Some(policy), _) => policy,
+            (None, true) => OomPolicy::Continue,
+            (None, false) => OomPolicy::Stop,
+        }
+    }
 }
 
 /// What a service is given of one disk.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use super::CapabilityMask;
 use crate::values::syscalls::Denial;
 use crate::words::Words;
 
@@ -179,6 +180,30 @@ pub enum Propagation {
 impl Words for Propagation {
     const WORDS: &'static [(&'static str, Self)] =
         &[("shared", Self::Shared), ("slave", Self::Slave), ("private", Self::Private)];
+}
+
+/// capabilities(7).
+const CAP_SYS_MODULE: u32 = 16;
+const CAP_SYS_RAWIO: u32 = 17;
+const CAP_SYS_TIME: u32 = 25;
+const CAP_MKNOD: u32 = 27;
+const CAP_SYSLOG: u32 = 34;
+const CAP_WAKE_ALARM: u32 = 35;
+
+impl Sandbox {
+    /// The capabilities that keys take away besides what they hide.
+    #[must_use]
+    pub fn takes(&self) -> CapabilityMask {
+        [
+            (self.private_devices, 1 << CAP_MKNOD | 1 << CAP_SYS_RAWIO),
+            (self.protect_kernel_modules, 1 << CAP_SYS_MODULE),
+            (self.protect_kernel_logs, 1 << CAP_SYSLOG),
+            (self.protect_clock, 1 << CAP_SYS_TIME | 1 << CAP_WAKE_ALARM),
+        ]
+        .into_iter()
+        .filter(|(wanted, _)| *wanted)
+        .fold(0, |all, (_, mask): (bool, CapabilityMask)| all | mask)
+    }
 }
 
 /// A path of a list; `-` in front: it may be missing.

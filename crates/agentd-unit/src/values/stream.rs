@@ -96,6 +96,23 @@ pub fn base64(text: &str) -> Result<Vec<u8>, Refused> {
     Ok(bytes)
 }
 
+/// The same the other way, on one line.
+#[must_use]
+pub fn to_base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let mut bits = [0; 4];
+        bits[1..=group.len()].copy_from_slice(group);
+        let bits = u32::from_be_bytes(bits);
+        for place in 0..4 {
+            let sextet = (bits >> (18 - 6 * place) & 63) as usize;
+            text.push(if place <= group.len() { char::from(LETTERS[sextet]) } else { '=' });
+        }
+    }
+    text
+}
+
 fn sextet(byte: u8) -> Option<u8> {
     Some(match byte {
         b'A'..=b'Z' => byte - b'A',
@@ -109,7 +126,7 @@ fn sextet(byte: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::base64;
+    use super::{base64, to_base64};
 
     #[test]
     fn base64_is_that_of_the_rfc() {
@@ -117,6 +134,8 @@ mod tests {
             [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9v\n YmFy", "foobar")]
         {
             assert_eq!(base64(text).unwrap(), bytes.as_bytes(), "{text}");
+            let plain: String = text.split_whitespace().collect();
+            assert_eq!(to_base64(bytes.as_bytes()), plain);
         }
         for text in ["Z", "Zg", "Zg=", "Z===", "Zm9v!", "=", "Zm8=Zg=="] {
             assert!(base64(text).is_err(), "{text}");

@@ -4,20 +4,12 @@ use std::path::{Path, PathBuf};
 
 use agentd_engine::SpawnFailure;
 use agentd_linux::spawn::{self, Identity, MountFlags, SpawnPlan, UserMap};
-use agentd_unit::sections::{PrivateUsers, Propagation, Sandbox, ServiceSection};
+use agentd_unit::sections::{PrivateUsers, Propagation, ServiceSection};
 
 use super::folders::Made;
 use super::mounts::{Cover, Mounts, Need, Place};
 use super::plan::resources;
 use super::{filters, landlock, view};
-
-/// capabilities(7).
-const CAP_SYS_MODULE: u32 = 16;
-const CAP_SYS_RAWIO: u32 = 17;
-const CAP_SYS_TIME: u32 = 25;
-const CAP_MKNOD: u32 = 27;
-const CAP_SYSLOG: u32 = 34;
-const CAP_WAKE_ALARM: u32 = 35;
 
 /// What a run has of its own, which its walls leave open.
 #[derive(Debug)]
@@ -44,7 +36,7 @@ pub struct Own<'a> {
 /// A path that has to be there is not, or the filters are too long.
 pub fn wall(plan: &mut SpawnPlan<'_>, service: &ServiceSection, own: &Own<'_>) -> Result<(), SpawnFailure> {
     let sandbox = &service.sandbox;
-    let dropped = capabilities(sandbox);
+    let dropped = sandbox.takes();
     if dropped != 0 {
         plan.bounding_set = Some(plan.bounding_set.unwrap_or(u64::MAX) & !dropped);
         plan.ambient_set &= !dropped;
@@ -94,17 +86,4 @@ const fn propagation(propagation: Propagation) -> spawn::Propagation {
         Propagation::Slave => spawn::Propagation::Slave,
         Propagation::Private => spawn::Propagation::Private,
     }
-}
-
-/// What the keys take besides what they hide.
-fn capabilities(sandbox: &Sandbox) -> u64 {
-    [
-        (sandbox.private_devices, 1 << CAP_MKNOD | 1 << CAP_SYS_RAWIO),
-        (sandbox.protect_kernel_modules, 1 << CAP_SYS_MODULE),
-        (sandbox.protect_kernel_logs, 1 << CAP_SYSLOG),
-        (sandbox.protect_clock, 1 << CAP_SYS_TIME | 1 << CAP_WAKE_ALARM),
-    ]
-    .into_iter()
-    .filter(|(wanted, _)| *wanted)
-    .fold(0, |all, (_, mask): (bool, u64)| all | mask)
 }

@@ -253,7 +253,7 @@ fn limits(world: &World, unit: &UnitName, service: &ServiceSection) -> Limits {
         memory_max: memory(service.memory_max),
         memory_swap_max: memory(more.memory_swap_max),
         memory_zswap_max: memory(more.memory_zswap_max),
-        oom_group: more.oom_policy == OomPolicy::Kill,
+        oom_group: more.oom_policy() == OomPolicy::Kill,
         tasks_max: service.tasks_max.map(|limit| match limit {
             TasksLimit::Count(count) => count,
             TasksLimit::Permyriad(share) => part(world.machine_tasks, share),

@@ -76,7 +76,7 @@ impl Streams {
                 (file, None)
             }
         };
-        let output = match &how.output {
+        let output = match how.output() {
             Output::Inherit => Stream::Same(0),
             Output::Named(name) => named("StandardOutput", EXIT_STDOUT, name)?.unwrap_or(Stream::Log),
             other => leading("StandardOutput", EXIT_STDOUT, other, how)?,
@@ -84,7 +84,7 @@ impl Streams {
         let error = match &how.error {
             Output::Inherit => Stream::Same(1),
             // Two descriptors of one file would write over each other.
-            same if *same == how.output => Stream::Same(1),
+            same if same == how.output() => Stream::Same(1),
             Output::Named(name) => named("StandardError", EXIT_STDERR, name)?.unwrap_or(Stream::Log),
             other => leading("StandardError", EXIT_STDERR, other, how)?,
         };
@@ -112,7 +112,7 @@ impl Streams {
 /// Whether any of the descriptors is a socket.
 #[must_use]
 pub fn uses_socket(how: &Execution) -> bool {
-    how.input == Input::Socket || how.output == Output::Socket || how.error == Output::Socket
+    how.input == Input::Socket || how.output() == &Output::Socket || how.error == Output::Socket
 }
 
 /// The one socket that can be a standard descriptor. Commands beside the main one have none but a connection.
@@ -134,7 +134,7 @@ pub fn only(sockets: &mut Vec<Named>, kind: ExecKind) -> Result<Option<OwnedFd>,
 #[must_use]
 pub fn uses_log(how: &Execution) -> bool {
     let may = |output: &Output| matches!(output, Output::Log | Output::Named(_));
-    may(&how.output) || may(&how.error)
+    may(how.output()) || may(&how.error)
 }
 
 /// What StandardInputText and StandardInputData say, as a file that nobody can change.

@@ -1,7 +1,8 @@
 //! What the cgroup is given, systemd.resource-control(5).
 
-use super::super::slot::{names, put};
+use super::super::slot::names;
 use super::super::{Setting, Slot};
+use super::process::put_some;
 use super::{processors, scalar, texts};
 use crate::assignment::{Raw, Value};
 use crate::draft::Draft;
@@ -113,8 +114,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "OOMPolicy",
-        Slot::Choice(names::<OomPolicy>, |d, word| put(&mut d.service.resources.oom_policy, word)),
-        "When one process is killed for memory: stop the service, continue, or have the kernel kill all of it; default stop.",
+        Slot::Choice(names::<OomPolicy>, |d, word| put_some(&mut d.service.resources.oom_policy, word)),
+        "When one process is killed for memory: stop the service, continue, or have the kernel kill all of it; default stop, and continue with Delegate.",
     ),
     Setting::new(
         "Delegate",

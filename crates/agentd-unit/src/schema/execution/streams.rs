@@ -37,7 +37,8 @@ pub(super) const SETTINGS: &[Setting] = &[
             let output = scalar(value, cx, "a word", |text| stream::output(text, "stdout"));
             set(&mut d.service.execution.output, output);
         }),
-        "What descriptor 1 is; default journal, which is the embedded log where there is no journal.",
+        "What descriptor 1 is; default inherit, the same as descriptor 0 where that is a socket, a terminal or a descriptor by \
+         its name, and journal elsewhere, which is the embedded log where there is no journal.",
     ),
     Setting::new(
         "StandardError",

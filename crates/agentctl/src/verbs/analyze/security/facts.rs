@@ -42,7 +42,7 @@ impl<'a> Facts<'a> {
     pub(super) fn of(unit: &'a Unit, service: &'a ServiceSection) -> Self {
         let user = service.user.as_deref();
         let named = user.is_some_and(|name| !matches!(name, "root" | "0"));
-        let taken = taken(&service.sandbox);
+        let taken = service.sandbox.takes();
         Self {
             service,
             early: !unit.unit.default_dependencies,
@@ -177,17 +177,6 @@ impl<'a> Facts<'a> {
             (true, false) => 10,
         }
     }
-}
-
-/// What the manager takes from the bounding set for other keys.
-fn taken(sandbox: &Sandbox) -> u64 {
-    let sets: [(bool, &[&str]); 4] = [
-        (sandbox.private_devices, &["CAP_MKNOD", "CAP_SYS_RAWIO"]),
-        (sandbox.protect_kernel_modules, &["CAP_SYS_MODULE"]),
-        (sandbox.protect_kernel_logs, &["CAP_SYSLOG"]),
-        (sandbox.protect_clock, &["CAP_SYS_TIME", "CAP_WAKE_ALARM"]),
-    ];
-    sets.iter().filter(|(wanted, _)| *wanted).fold(0, |all, (_, names)| all | mask(names))
 }
 
 fn mask(names: &[&str]) -> u64 {
