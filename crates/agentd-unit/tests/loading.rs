@@ -218,6 +218,24 @@ fn control_files_set_limits_last_and_nothing_else() {
 }
 
 #[test]
+fn a_slice_without_a_file_may_have_drop_ins() {
+    let tiers = Tiers::new();
+    tiers.write("etc/a.service.toml", GOOD.to_owned() + "Slice = \"a-b.slice\"\n");
+    tiers.write("etc/system.slice.d/10-more.toml", "[Slice]\nMemoryMax = \"1M\"\nTasksMax = 5\n");
+    tiers.write("control/system.slice.d/50-MemoryMax.toml", "[Slice]\nMemoryMax = \"2M\"\n");
+    tiers.write("etc/a.slice.d/10-bad.toml", "[Slice]\nMemoryMix = 1\n");
+    let report = tiers.load();
+    let found = unit(&report, "system.slice");
+    let agentd_unit::Body::Slice(slice) = &found.body else { panic!("a slice") };
+    assert_eq!(slice.memory_max, Some(agentd_unit::sections::MemoryLimit::Bytes(2 << 20)));
+    assert_eq!(slice.tasks_max, Some(agentd_unit::sections::TasksLimit::Count(5)));
+    assert_eq!((found.fragment.is_none(), found.drop_ins.len()), (true, 2));
+    assert_eq!(found.description(), "System Slice");
+    assert!(reason(&report, "a.slice").contains("MemoryMix"));
+    assert_eq!(unit(&report, "a-b.slice").load, LoadState::Loaded);
+}
+
+#[test]
 fn install_enables_and_markers_have_the_last_word() {
     let install = |enabled: &str| format!("{GOOD}[Install]\nWantedBy = \"multi-user.target\"\n{enabled}");
     let tiers = Tiers::new();

@@ -113,7 +113,7 @@ const CASES: [(&str, &str, &str, &str); 58] = [
     ("[Service]", "CPUWeight=20", "CPUWeight", "20"),
     ("[Service]", "MemoryMin=1K", "MemoryMin", "1024"),
     ("[Service]", "Delegate=pids", "OOMPolicy", "continue"),
-    ("[Service]", "ProtectClock=yes", "DeviceAllow", "char-rtc r"),
+    ("[Service]", "ProtectClock=yes\nPrivateDevices=yes", "DeviceAllow", "char-rtc r"),
     ("[Service]", "PrivateDevices=yes", "DevicePolicy", "closed"),
     ("[Service]", "DeviceAllow=/dev/null rw", "DeviceAllow", "/dev/null rw"),
     ("[Service]", "IPAddressDeny=localhost", "IPAddressDeny", "127.0.0.0/8 ::1/128"),

@@ -10,7 +10,7 @@ use agentd_engine::{
     ActiveState, AttachmentId, Boottime, Effect, InvocationId, Monotonic, Now, Record, RequestId, Sender,
     ShutdownKind, UnitView,
 };
-use agentd_linux::cgroup::{CgroupRoot, Controller};
+use agentd_linux::cgroup::CgroupRoot;
 use agentd_linux::pidfd::PidFd;
 use agentd_linux::rlimit::Rlimit;
 use agentd_linux::timer::Clocks;
@@ -32,6 +32,7 @@ use crate::journal::{self, Journal};
 use crate::log::{FollowId, LogConfig, LogStore};
 use crate::perform::Births;
 use crate::perform::births::Begun;
+use crate::perform::bounds::Bounds;
 use crate::perform::paths::Paths;
 use crate::perform::runs::{Run, Runs};
 use crate::perform::sockets::Sockets;
@@ -41,7 +42,7 @@ use crate::perform::store::{self, Stores};
 use crate::perform::sweeper::Sweeper;
 use crate::perform::trust::Trust;
 use crate::perform::usage;
-use crate::perform::{credentials, folders, temporary};
+use crate::perform::{credentials, folders, slices, temporary};
 use crate::takeover::Kept;
 use crate::takeover::handover::Handover;
 use crate::units::{Errand, Loaded, Loading};
@@ -150,6 +151,8 @@ pub struct World {
     pub unit_files: Vec<NamedFile>,
     /// The definitions that were loaded last, also where a unit still lives by an older one.
     pub loaded: UnitSet,
+    /// The slices that have their bounds, with the definitions that say them.
+    pub bounded: BTreeMap<String, Option<Arc<Unit>>>,
     /// What units are to each other by them.
     pub edges: Arc<Edges>,
     /// What was loaded only to be looked at.
@@ -482,42 +485,20 @@ impl World {
     /// The limits of a unit that this machine does not enforce, with the reason: one sentence each.
     #[must_use]
     pub fn not_enforced(&self, view: &UnitView) -> Vec<String> {
-        let Some(body) = view.unit.as_service() else { return Vec::new() };
-        let has = self.cgroups.as_ref().map(CgroupRoot::enforceable).unwrap_or_default();
+        let limits = Bounds::of(&view.unit).into_iter();
+        let limits = limits.flat_map(|bounds| bounds.not_enforced(self.cgroups.as_ref()));
+        let Some(body) = view.unit.as_service() else { return limits.collect() };
         let service = &body.service;
-        let more = &service.resources;
         let programs = crate::perform::reach::refused(self).into_iter().flat_map(|why| {
             let keys = crate::perform::reach::keys(service).into_iter();
             keys.map(move |key| format!("{key} is not enforced: {why}"))
         });
-        let limits = [
-            ("MemoryMax", service.memory_max.is_some(), Controller::Memory),
-            ("MemoryMin", more.memory_min.is_some(), Controller::Memory),
-            ("MemoryLow", more.memory_low.is_some(), Controller::Memory),
-            ("MemoryHigh", more.memory_high.is_some(), Controller::Memory),
-            ("MemorySwapMax", more.memory_swap_max.is_some(), Controller::Memory),
-            ("MemoryZSwapMax", more.memory_zswap_max.is_some(), Controller::Memory),
-            ("CPUWeight", more.cpu_weight.is_some(), Controller::Cpu),
-            ("IOWeight", more.io_weight.is_some(), Controller::Io),
-            ("What is said of single disks", !more.io_devices.is_empty(), Controller::Io),
-            ("AllowedCPUs", !more.allowed_cpus.is_empty(), Controller::Cpuset),
-            ("AllowedMemoryNodes", !more.allowed_nodes.is_empty(), Controller::Cpuset),
-            ("CPUQuota", service.cpu_quota.is_some(), Controller::Cpu),
-            ("TasksMax", service.tasks_max.is_some(), Controller::Pids),
-        ]
-        .into_iter()
-        .filter(|(_, wanted, controller)| *wanted && !has.has(*controller))
-        .map(|(key, _, controller)| {
-            format!(
-                "{key} is not enforced: units have no cgroups with the controller {} here",
-                controller.name()
-            )
-        });
         limits.chain(programs).chain(crate::perform::landlock::not_held(service)).collect()
     }
 
-    /// Gives live runs the limits of newer definitions that differ in nothing else.
+    /// Gives live runs the limits of newer definitions that differ in nothing else, and slices those of newer ones.
     pub fn take_up_limits(&mut self) {
+        slices::take_up(self);
         let newer = |(id, run): (InvocationId, &Run)| {
             let unit = self.loaded.get(&run.unit.name)?;
             let takes = run.unit.digest != unit.digest && run.unit.differs_in_limits_alone(unit);

@@ -56,6 +56,21 @@ fn limits_are_in_force_at_once_and_stay_as_long_as_was_asked() {
 }
 
 #[test]
+fn limits_of_slices_are_set_with_and_without_a_file() {
+    let mut manager = start("set-slice");
+    manager.ok(&["set-property", "app.slice", "MemoryMax=64M", "CPUWeight=idle"]);
+    let file = manager.path(&format!("{LASTING}/app.slice.d/50-MemoryMax.toml"));
+    assert!(fs::read_to_string(&file).unwrap().ends_with("[Slice]\nMemoryMax = '64M'\n"));
+    manager.until_property("app.slice", "MemoryMax", "67108864");
+    assert_eq!(manager.property("app.slice", "CPUWeight"), "idle");
+    assert_eq!(manager.property("web", "ActiveState"), "active");
+    manager.ok(&["set-property", "app.slice", "MemoryMax="]);
+    manager.until_property("app.slice", "MemoryMax", "infinity");
+    let output = manager.ctl(&["set-property", "app.slice", "User=root"]);
+    assert!(text(&output).contains("[Slice] has no key User"), "{}", text(&output));
+}
+
+#[test]
 fn what_cannot_be_set_changes_nothing() {
     let manager = start("set-bad");
     for (words, part) in [

@@ -10,6 +10,7 @@ use crate::vm::Machine;
 pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "vm::limits-stand-in-cgroupfs", run: visible },
     Scenario { name: "vm::every-limit-of-a-unit-stands-in-its-file", run: every },
+    Scenario { name: "vm::every-limit-of-a-slice-stands-in-its-file", run: slice },
     Scenario { name: "vm::a-memory-hog-is-oom-killed-and-comes-back", run: hog },
     Scenario { name: "vm::stop-leaves-no-process", run: orphans },
 ];
@@ -31,7 +32,7 @@ fn visible(context: &mut Context) -> Result<()> {
     expect_eq("capabilities", &words, &vec!["CapBnd:", "0000000000000000", "NoNewPrivs:", "1"])
 }
 
-/// The keys of every-limit.service, and what stands in its cgroup by them. The disk is virtio's first. MemoryZSwapMax and
+/// The keys of every-limit.service and bounded.slice, and what stands in their cgroups by them. The disk is virtio's first. MemoryZSwapMax and
 /// IODeviceWeight are not among them: Debian's kernel for virtual machines has no zswap, and the disk no cost model.
 const EVERY: &[(&str, &str, &str)] = &[
     ("MemoryMin", "memory.min", "1048576"),
@@ -53,16 +54,7 @@ fn every(context: &mut Context) -> Result<()> {
     let machine = context.shared()?;
     ok(machine, "agentctl start every-limit.service delegated.service")?;
     let group = group_of(machine, "every-limit.service")?;
-    let disk = ok(machine, "cat /sys/block/vda/dev")?;
-    let mut wrong = Vec::new();
-    for (key, file, value) in EVERY {
-        let found = machine.run(&format!("cat /sys/fs/cgroup{group}/{file}"))?.text;
-        let value = value.replace("DISK", &disk);
-        if found != value {
-            wrong.push(format!("{key}: {file} has {found:?} and not {value:?}"));
-        }
-    }
-    expect(wrong.is_empty(), || wrong.join("\n"))?;
+    all_stand(machine, &group, EVERY)?;
     let unenforced = ok(machine, "agentctl status every-limit.service")?;
     expect(!unenforced.contains("not enforced"), || format!("not all is enforced:\n{unenforced}"))?;
     let own = group_of(machine, "delegated.service")?;
@@ -82,6 +74,47 @@ fn every(context: &mut Context) -> Result<()> {
     )?;
     ok(machine, "agentctl stop every-limit.service delegated.service")?;
     ok(machine, &format!("! test -e /sys/fs/cgroup{group} && ! test -e /sys/fs/cgroup{own}")).map(|_| ())
+}
+
+/// Each value in its file.
+fn all_stand(machine: &mut Machine, group: &str, values: &[(&str, &str, &str)]) -> Result<()> {
+    let disk = ok(machine, "cat /sys/block/vda/dev")?;
+    let mut wrong = Vec::new();
+    for (key, file, value) in values {
+        let found = machine.run(&format!("cat /sys/fs/cgroup{group}/{file}"))?.text;
+        let value = value.replace("DISK", &disk);
+        if found != value {
+            wrong.push(format!("{key}: {file} has {found:?} and not {value:?}"));
+        }
+    }
+    expect(wrong.is_empty(), || wrong.join("\n"))
+}
+
+/// The slice has its bounds before a process of it is there, and takes others up while its units run.
+fn slice(context: &mut Context) -> Result<()> {
+    let machine = context.shared()?;
+    ok(machine, "agentctl start in-bounded.service")?;
+    expect_eq(
+        "cgroup",
+        &group_of(machine, "in-bounded.service")?.as_str(),
+        &"/bounded.slice/in-bounded.service",
+    )?;
+    // OOMPolicy, the last one, is a service's alone.
+    all_stand(machine, "/bounded.slice", &EVERY[..EVERY.len() - 1])?;
+    let status = ok(machine, "agentctl status bounded.slice")?;
+    expect(!status.contains("not enforced"), || format!("not all is enforced:\n{status}"))?;
+    let read =
+        |machine: &mut Machine, file: &str| ok(machine, &format!("cat /sys/fs/cgroup/bounded.slice/{file}"));
+    expect_eq("cpu.idle", &read(machine, "in-bounded.service/cpu.idle")?.as_str(), &"1")?;
+    ok(machine, "agentctl set-property --runtime in-bounded.service CPUWeight=70")?;
+    expect_eq("cpu.idle", &read(machine, "in-bounded.service/cpu.idle")?.as_str(), &"0")?;
+    expect_eq("cpu.weight", &read(machine, "in-bounded.service/cpu.weight")?.as_str(), &"70")?;
+    ok(machine, "agentctl set-property --runtime bounded.slice MemoryMax=60M CPUWeight=idle")?;
+    expect_eq("memory.max", &read(machine, "memory.max")?.as_str(), &"62914560")?;
+    expect_eq("cpu.idle", &read(machine, "cpu.idle")?.as_str(), &"1")?;
+    ok(machine, "agentctl set-property --runtime bounded.slice MemoryMax= CPUWeight=")?;
+    all_stand(machine, "/bounded.slice", &EVERY[..EVERY.len() - 1])?;
+    ok(machine, "agentctl stop in-bounded.service").map(|_| ())
 }
 
 fn hog(context: &mut Context) -> Result<()> {

@@ -208,7 +208,7 @@ mod tests {
     fn a_value_never_breaks_its_line() {
         let properties = UnitProperties { status_text: "one\ntwo\x1b".into(), ..UnitProperties::default() };
         let mut out = Vec::new();
-        write_object(&Clock::fixed(NOW), &object(&properties).unwrap(), false, &mut out).unwrap();
+        write_object(&Clock::fixed(NOW), &object(&properties, true).unwrap(), false, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("\nStatusText=one\\ntwo\\u{1b}\n"));
     }

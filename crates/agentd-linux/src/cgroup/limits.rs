@@ -42,6 +42,8 @@ pub struct Limits {
     pub cpu_period: Option<u64>,
     /// `CPUWeight`, 1 to 10 000, default 100.
     pub cpu_weight: Option<u64>,
+    /// `CPUWeight=idle`: only processor time that nobody else wants (Linux 5.15). It has no weight then.
+    pub cpu_idle: Option<bool>,
     /// `IOWeight`, 1 to 10 000, default 100.
     pub io_weight: Option<u64>,
     /// `IODeviceWeight`: numbers of a device with its weight.
@@ -109,7 +111,8 @@ impl Limits {
             tasks_max: self.tasks_max.or(Some(INFINITY)),
             cpu_quota: self.cpu_quota.or(Some(INFINITY)),
             cpu_period: self.cpu_period,
-            cpu_weight: self.cpu_weight.or(Some(100)),
+            cpu_weight: self.cpu_weight.or(Some(100)).filter(|_| self.cpu_idle != Some(true)),
+            cpu_idle: self.cpu_idle.or(Some(false)),
             io_weight: self.io_weight.or(Some(100)),
             io_weights: self.io_weights,
             io_bounds: self.io_bounds,
@@ -138,6 +141,8 @@ impl Limits {
             text(Memory, "memory.oom.group", self.oom_group.then(|| "1".to_owned())),
             number(Pids, "pids.max", self.tasks_max),
             text(Cpu, "cpu.max", self.cpu_quota.map(|quota| cpu_max(quota, self.cpu_period))),
+            // What is idle takes no weight.
+            text(Cpu, CPU_IDLE, self.cpu_idle.map(|idle| u8::from(idle).to_string())),
             number(Cpu, "cpu.weight", self.cpu_weight),
             text(Io, "io.weight", self.io_weight.map(|weight| format!("default {weight}"))),
             text(Cpuset, "cpuset.cpus", self.allowed_cpus.clone()),
@@ -157,6 +162,8 @@ impl Limits {
         weights.chain(self.io_bounds.iter().map(move |(device, bounds)| line("io.max", bounds.line(*device))))
     }
 }
+
+const CPU_IDLE: &str = "cpu.idle";
 
 /// One value for one file.
 struct Setting {
@@ -187,7 +194,11 @@ impl Leaf {
     pub fn limit(&self, limits: &Limits, enforceable: Enforceable) -> Result<(), CgroupError> {
         let settings = limits.settings();
         let held = settings.iter().filter(|setting| enforceable.has(setting.controller));
-        held.into_iter().try_for_each(|setting| self.write(setting.file, &setting.value))
+        held.into_iter().try_for_each(|setting| match self.write(setting.file, &setting.value) {
+            // An older kernel has nothing idle.
+            Err(_) if setting.file == CPU_IDLE && setting.value == "0" => Ok(()),
+            result => result,
+        })
     }
 }
 

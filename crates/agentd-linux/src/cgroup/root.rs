@@ -19,6 +19,7 @@ use nix::sys::stat::{Mode, mkdirat};
 use super::detect::{self, Layout, Mount};
 use super::error::CgroupError;
 use super::leaf::Leaf;
+use super::limits::Limits;
 
 /// A controller that limits of units need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -244,6 +245,29 @@ impl CgroupRoot {
             return Some(if self.cgroup.is_empty() { "/".to_owned() } else { self.cgroup.clone() });
         }
         self.slices.contains_key(&within).then(|| format!("{}/{within}", self.cgroup))
+    }
+
+    /// The slices from the first below the root to this one: `a.slice`, `a-b.slice` for `a-b.slice`.
+    pub fn slices_to(slice: &str) -> impl Iterator<Item = String> + use<> {
+        slice_chain(slice).into_iter()
+    }
+
+    /// Gives a slice's cgroup these limits, and the kernel's defaults for what they do not set; makes it if it is not
+    /// there.
+    ///
+    /// # Errors
+    /// As [`CgroupRoot::leaf`], and as [`Leaf::limit`].
+    pub fn limit_slice(&mut self, slice: &str, limits: &Limits) -> Result<(), CgroupError> {
+        let folder = detect::join(&self.folder, &slice_chain(slice).join("/"));
+        let was_there = folder.exists();
+        let within = self.slice(slice)?;
+        let Some(held) = self.slices.get(&within) else { return Ok(()) };
+        let leaf = Leaf::open_below(held, ".", folder, format!("{}/{within}", self.cgroup))?;
+        // One that was made just now has the defaults.
+        match was_there {
+            true => leaf.limit(&limits.clone().or_defaults(), self.enforceable),
+            false => leaf.limit(limits, self.enforceable),
+        }
     }
 
     /// The unit that a process belongs to by its cgroup path: `SLICE/…/UNIT` below our root is UNIT. None: it is

@@ -182,12 +182,27 @@ impl<'a> Pass<'a> {
         self.units.entry(name.clone()).or_insert_with(|| Arc::new(unit));
     }
 
-    /// A slice needs no file.
+    /// A slice needs no file, and may have drop-ins all the same.
     fn slice(&mut self, name: &UnitName) {
-        if name.is_slice() {
-            let unit = || Arc::new(Unit::without_file(name.clone()));
-            self.units.entry(name.clone()).or_insert_with(unit);
+        if !name.is_slice() || self.units.contains_key(name) {
+            return;
         }
+        let unit = match ReadFiles::of_slice(name, (self.config, self.index, &mut self.shelf)) {
+            Ok(None) => Unit::without_file(name.clone()),
+            Ok(Some(read)) => {
+                let mut unit = read.parse(name, self.config, self.gate).0;
+                if let Some(slice) = &self.slice {
+                    unit.place(slice);
+                }
+                unit
+            }
+            Err(why) => {
+                let mut unit = Unit::not_found(name.clone());
+                unit.load = LoadState::Error(why);
+                unit
+            }
+        };
+        self.units.insert(name.clone(), Arc::new(unit));
     }
 
     /// Reads a unit's files, asks the gate and parses.

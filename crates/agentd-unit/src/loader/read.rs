@@ -51,7 +51,9 @@ impl Shelf {
 
 /// Everything that one unit is made of, read.
 pub(super) struct ReadFiles {
+    /// The main file first, unless it is a slice that has none.
     files: Vec<ReadFile>,
+    has_main: bool,
     signature: Option<Arc<[u8]>>,
 }
 
@@ -94,29 +96,48 @@ impl ReadFiles {
         aliases: &[UnitName],
         (config, index, shelf): (&LoaderConfig, &Index, &mut Shelf),
     ) -> Result<Option<Self>, String> {
-        let mut read =
-            |path, origin| shelf.read(path, origin, config).map_err(|error: OpenError| error.one_line());
-        let main = read(path, Origin::Unit)?;
+        let main = shelf.read(path, Origin::Unit, config).map_err(|error| error.one_line())?;
         if main.is_empty() {
             return Ok(None);
         }
-        let drop_ins = index.drop_ins_of(std::iter::once(name).chain(aliases));
-        let mut files = Vec::with_capacity(1 + drop_ins.len());
-        files.push(main);
-        for drop_in in drop_ins {
+        let mut files = vec![main];
+        Self::drop_ins(&mut files, std::iter::once(name).chain(aliases), (config, index, shelf))?;
+        // The manager's own limits come last: what set-property says holds over every drop-in.
+        files[1..].sort_by_key(ReadFile::is_control);
+        Ok(Some(Self { files, has_main: true, signature: signature(path, config, index)? }))
+    }
+
+    /// Reads the drop-ins of a slice that has no file. `None`: it has none.
+    ///
+    /// # Errors
+    /// As [`ReadFiles::read`].
+    pub(super) fn of_slice(
+        name: &UnitName,
+        with: (&LoaderConfig, &Index, &mut Shelf),
+    ) -> Result<Option<Self>, String> {
+        let mut files = Vec::new();
+        Self::drop_ins(&mut files, std::iter::once(name), with)?;
+        files.sort_by_key(ReadFile::is_control);
+        Ok((!files.is_empty()).then_some(Self { files, has_main: false, signature: None }))
+    }
+
+    fn drop_ins<'a>(
+        files: &mut Vec<ReadFile>,
+        names: impl IntoIterator<Item = &'a UnitName>,
+        (config, index, shelf): (&LoaderConfig, &Index, &mut Shelf),
+    ) -> Result<(), String> {
+        for drop_in in index.drop_ins_of(names) {
             if let DropInState::Bad(why) = &drop_in.state {
                 return Err(format!("{}: {why}", drop_in.path.display()));
             }
             let origin = if drop_in.kind == TierKind::Control { Origin::Control } else { Origin::Unit };
-            let file = read(&drop_in.path, origin)?;
+            let file = shelf.read(&drop_in.path, origin, config).map_err(|error| error.one_line())?;
             // An empty one takes the name from lower tiers and says nothing.
             if !file.is_empty() {
                 files.push(file);
             }
         }
-        // The manager's own limits come last: what set-property says holds over every drop-in.
-        files[1..].sort_by_key(ReadFile::is_control);
-        Ok(Some(Self { files, signature: signature(path, config, index)? }))
+        Ok(())
     }
 
     /// The gate first, then the parser, over the same bytes.
@@ -124,9 +145,12 @@ impl ReadFiles {
         let signed = self.files.iter().enumerate().filter(|(_, file)| !file.is_control());
         // `web.service`, `web.service.d/10-limits.conf`.
         let files: Vec<UnitFile<'_>> =
-            signed.map(|(place, file)| file.shown(if place == 0 { 1 } else { 2 })).collect();
-        let verdict =
-            gate.admit(&UnitFiles { unit: name, files: &files, signature: self.signature.as_ref() });
+            signed.map(|(place, file)| file.shown(if place == 0 && self.has_main { 1 } else { 2 })).collect();
+        // What the manager itself has written needs no signature.
+        let verdict = match files.is_empty() {
+            true => Admission::Admitted,
+            false => gate.admit(&UnitFiles { unit: name, files: &files, signature: self.signature.as_ref() }),
+        };
         let warning = match verdict {
             Admission::Admitted => None,
             Admission::Warned(warning) => Some(warning),
@@ -142,6 +166,10 @@ impl ReadFiles {
         let context = ParseContext { specifiers: &config.specifiers, zone: &config.zone };
         let parsed = parse_unit(name, &sources, &context);
         let (mut unit, mut own) = (parsed.unit, parsed.own);
+        if !self.has_main {
+            let first = unit.fragment.take();
+            unit.drop_ins = first.into_iter().chain(unit.drop_ins.iter().cloned()).collect();
+        }
         unit.warnings.extend(warning);
         unit.signature = self.signature;
         for other in &mut own {

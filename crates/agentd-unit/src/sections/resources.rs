@@ -22,7 +22,7 @@ pub struct Resources {
     pub memory_zswap_max: Option<MemoryLimit>,
     /// `CPUQuotaPeriodSec`: the span over which CPUQuota counts.
     pub cpu_period: Option<Duration>,
-    /// `CPUWeight`: 1 to 10 000.
+    /// `CPUWeight`: 1 to 10 000; 0 stands for `idle`.
     pub cpu_weight: Option<u64>,
     /// `IOWeight`: 1 to 10 000.
     pub io_weight: Option<u64>,

@@ -315,6 +315,7 @@ fn build_world(
     let (machine_memory, machine_tasks) = ground::machine_size();
     let watches = if cgroups.is_some() { Watches::new()? } else { Watches::default() };
     Ok(World {
+        bounded: BTreeMap::new(),
         now,
         started: now.realtime,
         scratch: Vec::new(),

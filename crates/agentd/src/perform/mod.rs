@@ -4,6 +4,7 @@
 
 pub mod archive;
 pub mod births;
+pub mod bounds;
 pub mod credentials;
 pub mod digests;
 pub mod disks;
@@ -28,6 +29,7 @@ pub mod python;
 pub mod reach;
 pub mod runs;
 pub mod sandbox;
+pub mod slices;
 pub mod sockets;
 pub mod stamps;
 pub mod start;

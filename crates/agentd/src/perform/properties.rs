@@ -36,22 +36,22 @@ pub fn read(unit: &str, properties: &[String], runtime: bool) -> Result<Properti
     let unit = UnitName::parse_lenient(unit)
         .map_err(|e| CallError::NoSuchUnit { unit: unit.to_owned(), message: e.to_string() })?;
     let refuse = |message: String| Err(CallError::NotApplicable { unit: unit.to_string(), message });
-    if unit.unit_type() != UnitType::Service || unit.is_template() {
-        return refuse("limits are set of services; of a template, for each instance".to_owned());
-    }
+    let Some(section) = section(unit.unit_type()).filter(|_| !unit.is_template()) else {
+        return refuse("limits are set of services and slices; of a template, for each instance".to_owned());
+    };
     let mut assignments: Vec<(&'static str, String)> = Vec::new();
     for property in properties {
         let Some((key, value)) = property.split_once('=') else {
             return refuse(format!("'{property}' is no KEY=VALUE"));
         };
-        let setting = match Section::Service.setting(key) {
+        let setting = match section.setting(key) {
             Some(setting) if setting.limit => setting,
             Some(_) => {
                 return refuse(format!(
                     "{key} cannot change while the unit runs; 'agentctl edit {unit}' writes it for the next start"
                 ));
             }
-            None => return refuse(format!("[Service] has no key {key}")),
+            None => return refuse(format!("[{}] has no key {key}", section.as_str())),
         };
         // What no value of a limit has, and a literal string of TOML cannot hold.
         if value.contains(|c: char| c == '\'' || c.is_control()) {
@@ -64,6 +64,15 @@ pub fn read(unit: &str, properties: &[String], runtime: bool) -> Result<Properti
         return Err(CallError::InvalidParameter { parameter: "properties".to_owned() });
     }
     Ok(Properties { unit, assignments, runtime })
+}
+
+/// Where the limits of a unit stand.
+const fn section(unit_type: UnitType) -> Option<Section> {
+    match unit_type {
+        UnitType::Service => Some(Section::Service),
+        UnitType::Slice => Some(Section::Slice),
+        UnitType::Timer | UnitType::Socket | UnitType::Target | UnitType::Path => None,
+    }
 }
 
 /// Writes the drop-ins, and takes them back if the unit does not load with them. `load` reads one unit by its name.
@@ -81,11 +90,12 @@ pub fn carry_out(
     let unit = load(&wanted.unit);
     usable(&unit, &wanted.unit)?;
     let folder = folder.join(format!("{}.d", unit.name));
+    let section = section(wanted.unit.unit_type()).map_or("", Section::as_str);
     let mut written = Written { old: Vec::new() };
     let result = wanted
         .assignments
         .iter()
-        .try_for_each(|(key, value)| written.put(folder.join(format!("50-{key}.toml")), key, value))
+        .try_for_each(|(key, value)| written.put(folder.join(format!("50-{key}.toml")), section, key, value))
         .and_then(|()| usable(&load(&wanted.unit), &wanted.unit));
     match result {
         Ok(()) => {
@@ -122,7 +132,7 @@ struct Written {
 }
 
 impl Written {
-    fn put(&mut self, path: PathBuf, key: &str, value: &str) -> Result<(), CallError> {
+    fn put(&mut self, path: PathBuf, section: &str, key: &str, value: &str) -> Result<(), CallError> {
         let old = match fs::read(&path) {
             Ok(old) => Some(old),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -135,7 +145,7 @@ impl Written {
             }
             return Ok(());
         }
-        let text = format!("# Written by 'agentctl set-property'.\n[Service]\n{key} = '{value}'\n");
+        let text = format!("# Written by 'agentctl set-property'.\n[{section}]\n{key} = '{value}'\n");
         self.old.push((path, old));
         let path = self.old.last().map_or(Path::new(""), |(path, _)| path.as_path());
         super::unit_files::make(path.parent().unwrap_or(Path::new("/")))?;

@@ -7,16 +7,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use agentd_engine::{InvocationId, Spawn, SpawnFailure};
-use agentd_linux::cgroup::{CgroupRoot, Controller, INFINITY, Leaf, Limits};
-use agentd_linux::journal::{Bounds, STREAM_SOCKET, Speaker};
+use agentd_linux::cgroup::{CgroupRoot, Controller, Leaf};
+use agentd_linux::journal::{self, STREAM_SOCKET, Speaker};
 use agentd_linux::pipe::output_pipe;
-use agentd_unit::sections::{Execution, MemoryLimit, OomPolicy, ServiceSection, TasksLimit};
+use agentd_unit::sections::{Execution, ServiceSection};
 use agentd_unit::{Unit, UnitName};
 
-use super::disks;
+use super::bounds::Bounds;
 use super::plan::{chain, resources};
 use super::runs::{Processes, Run};
-use super::{identity, namespaces, reach, streams};
+use super::{identity, namespaces, reach, slices, streams};
 use crate::log::{LineRules, RateLimit};
 use crate::world::World;
 
@@ -140,8 +140,11 @@ fn journal_stream(world: &mut World, definition: &Unit) -> Option<OwnedFd> {
         prefixes: how.log_prefixes,
     };
     let fd = world.journal_streams.connect(Path::new(STREAM_SOCKET), speaker).ok()?;
-    let bounds =
-        Bounds { level_max: how.log_level_max, interval: how.log_rate_interval, burst: how.log_rate_burst };
+    let bounds = journal::Bounds {
+        level_max: how.log_level_max,
+        interval: how.log_rate_interval,
+        burst: how.log_rate_burst,
+    };
     if let Err(error) = bounds.tell(unit.as_str()) {
         tracing::warn!(unit = %unit, %error, "the journal cannot be told of LogLevelMax and LogRateLimitBurst");
     }
@@ -192,14 +195,15 @@ fn cgroup(
     service: &ServiceSection,
 ) -> Result<Option<Leaf>, SpawnFailure> {
     let unit = &definition.name;
-    let limits = limits(world, unit, service);
-    let slice = slice(service);
+    let limits = Bounds::of(definition).map(|bounds| bounds.limits(world)).unwrap_or_default();
+    let slice = slice(service).to_owned();
     let enforceable = world.cgroups.as_ref().map(CgroupRoot::enforceable).unwrap_or_default();
     tell_missing(definition, &limits.missing(enforceable))?;
+    slices::bound(world, &slice).map_err(|e| resources(chain(&e)))?;
     let Some(cgroups) = &mut world.cgroups else { return Ok(None) };
     // One that is still being removed must not be removed under the new run.
     world.watches.keep(unit);
-    let leaf = cgroups.leaf(slice, unit.as_str()).map_err(|e| resources(chain(&e)))?;
+    let leaf = cgroups.leaf(&slice, unit.as_str()).map_err(|e| resources(chain(&e)))?;
     leaf.limit(&limits, cgroups.enforceable()).map_err(|e| resources(chain(&e)))?;
     Ok(Some(leaf))
 }
@@ -226,63 +230,9 @@ fn tell_missing(unit: &Unit, missing: &[Controller]) -> Result<(), SpawnFailure>
 /// The kernel refuses a value.
 pub fn limit(world: &World, run: InvocationId, unit: &Unit) -> Result<(), SpawnFailure> {
     let leaf = world.runs.get(run).and_then(|run| run.cgroup.as_ref());
-    let (Some(leaf), Some(cgroups), Some(body)) = (leaf, &world.cgroups, unit.as_service()) else {
+    let (Some(leaf), Some(cgroups), Some(bounds)) = (leaf, &world.cgroups, Bounds::of(unit)) else {
         return Ok(());
     };
-    let limits = limits(world, &unit.name, &body.service).or_defaults();
+    let limits = bounds.limits(world).or_defaults();
     leaf.limit(&limits, cgroups.enforceable()).map_err(|e| resources(chain(&e)))
-}
-
-fn limits(world: &World, unit: &UnitName, service: &ServiceSection) -> Limits {
-    let more = &service.resources;
-    let memory = |limit: Option<MemoryLimit>| {
-        limit.map(|limit| match limit {
-            MemoryLimit::Bytes(bytes) => bytes,
-            MemoryLimit::Permyriad(share) => part(world.machine_memory, share),
-            MemoryLimit::Infinity => INFINITY,
-        })
-    };
-    let list = |numbers: &[u32]| {
-        let words: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-        (!words.is_empty()).then(|| words.join(","))
-    };
-    Limits {
-        memory_min: memory(more.memory_min),
-        memory_low: memory(more.memory_low),
-        memory_high: memory(more.memory_high),
-        memory_max: memory(service.memory_max),
-        memory_swap_max: memory(more.memory_swap_max),
-        memory_zswap_max: memory(more.memory_zswap_max),
-        oom_group: more.oom_policy() == OomPolicy::Kill,
-        tasks_max: service.tasks_max.map(|limit| match limit {
-            TasksLimit::Count(count) => count,
-            TasksLimit::Permyriad(share) => part(world.machine_tasks, share),
-            TasksLimit::Infinity => INFINITY,
-        }),
-        cpu_quota: service.cpu_quota,
-        cpu_period: more.cpu_period.map(|span| u64::try_from(span.as_micros()).unwrap_or(u64::MAX)),
-        cpu_weight: more.cpu_weight,
-        io_weight: more.io_weight,
-        io_weights: disks::weights(unit, more),
-        io_bounds: disks::bounds(unit, more),
-        allowed_cpus: list(&more.allowed_cpus),
-        allowed_nodes: list(&more.allowed_nodes),
-    }
-}
-
-/// A share in hundredths of a percent.
-fn part(whole: u64, permyriad: u32) -> u64 {
-    u64::try_from(u128::from(whole) * u128::from(permyriad) / 10_000).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::part;
-
-    #[test]
-    fn shares_are_rounded_down_and_do_not_overflow() {
-        assert_eq!(part(1000, 5000), 500);
-        assert_eq!(part(3, 3333), 0);
-        assert_eq!(part(u64::MAX, 10_000), u64::MAX);
-    }
 }

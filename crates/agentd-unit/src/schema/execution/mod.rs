@@ -11,6 +11,8 @@ mod resources;
 mod sandbox;
 mod streams;
 
+pub(super) use resources::OF_SLICES;
+
 use super::apply::{ApplyContext, append, resets};
 use super::{Setting, joined};
 use crate::assignment::{Raw, Value};
@@ -26,7 +28,8 @@ const COUNT: usize = process::SETTINGS.len()
     + sandbox::SETTINGS.len()
     + calls::SETTINGS.len()
     + credentials::SETTINGS.len()
-    + resources::SETTINGS.len();
+    + resources::SETTINGS.len()
+    + resources::OWN.len();
 
 /// The keys.
 pub(super) const SETTINGS: [Setting; COUNT] = joined(&[
@@ -40,6 +43,7 @@ pub(super) const SETTINGS: [Setting; COUNT] = joined(&[
     calls::SETTINGS,
     credentials::SETTINGS,
     resources::SETTINGS,
+    resources::OWN,
 ]);
 
 /// A scalar whose specifiers are resolved first; what was parsed, if it was.

@@ -5,18 +5,19 @@ use super::super::{Setting, Slot};
 use super::process::put_some;
 use super::{processors, scalar, texts};
 use crate::assignment::{Raw, Value};
-use crate::draft::Draft;
 use crate::schema::apply::{ApplyContext, resets, set};
 use crate::sections::{IoBound, IoDevice, MemoryLimit, OomPolicy};
 use crate::values::{Refused, boolean, limit, numbers, path};
 
-/// The keys.
-pub(super) const SETTINGS: &[Setting] = &[
+/// The keys that a service and a slice have alike.
+macro_rules! limits {
+    ($section:ident) => {
+        &[
     Setting::limit(
         "MemoryMin",
         Slot::Own(SIZE, |v, d, cx| {
             let bound = scalar(v, cx, "a size", or_zero);
-            set(&mut d.service.resources.memory_min, bound.map(Some));
+            set(&mut d.$section.resources.memory_min, bound.map(Some));
         }),
         "Memory that the kernel never takes back; default none.",
     ),
@@ -24,20 +25,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         "MemoryLow",
         Slot::Own(SIZE, |v, d, cx| {
             let bound = scalar(v, cx, "a size", or_zero);
-            set(&mut d.service.resources.memory_low, bound.map(Some));
+            set(&mut d.$section.resources.memory_low, bound.map(Some));
         }),
         "Memory that the kernel takes back last; default none.",
     ),
     Setting::limit(
         "MemoryHigh",
-        Slot::Memory(|d| &mut d.service.resources.memory_high),
+        Slot::Memory(|d| &mut d.$section.resources.memory_high),
         "Above this its processes are slowed down and their memory is taken back.",
     ),
     Setting::limit(
         "MemorySwapMax",
         Slot::Own(SIZE, |v, d, cx| {
             let bound = scalar(v, cx, "a size", or_zero);
-            set(&mut d.service.resources.memory_swap_max, bound.map(Some));
+            set(&mut d.$section.resources.memory_swap_max, bound.map(Some));
         }),
         "How much of its memory may be swapped out; default all.",
     ),
@@ -45,7 +46,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "MemoryZSwapMax",
         Slot::Own(SIZE, |v, d, cx| {
             let bound = scalar(v, cx, "a size", or_zero);
-            set(&mut d.service.resources.memory_zswap_max, bound.map(Some));
+            set(&mut d.$section.resources.memory_zswap_max, bound.map(Some));
         }),
         "How much of what is swapped out may stay in memory, packed; default all.",
     ),
@@ -53,65 +54,77 @@ pub(super) const SETTINGS: &[Setting] = &[
         "CPUQuotaPeriodSec",
         Slot::Own("span of time", |v, d, cx| {
             let period = scalar(v, cx, "a span of time", crate::values::span::parse);
-            set(&mut d.service.resources.cpu_period, period);
+            set(&mut d.$section.resources.cpu_period, period);
         }),
         "The span over which CPUQuota counts, from 1 ms to 1 s; default 100 ms.",
     ),
     Setting::limit(
         "CPUWeight",
-        Slot::Own(WEIGHT, |v, d, cx| {
-            let weight = scalar(v, cx, "a weight", weight);
-            set(&mut d.service.resources.cpu_weight, weight.map(Some));
+        Slot::Own(CPU_WEIGHT, |v, d, cx| {
+            let weight = scalar(v, cx, "a weight", cpu_weight);
+            set(&mut d.$section.resources.cpu_weight, weight.map(Some));
         }),
-        "Its share of the processors beside others; default 100.",
+        "Its share of the processors beside others, or idle: only what nobody else wants; default 100.",
     ),
     Setting::limit(
         "IOWeight",
         Slot::Own(WEIGHT, |v, d, cx| {
             let weight = scalar(v, cx, "a weight", weight);
-            set(&mut d.service.resources.io_weight, weight.map(Some));
+            set(&mut d.$section.resources.io_weight, weight.map(Some));
         }),
         "Its share of the disks beside others; default 100.",
     ),
     Setting::new(
         "IODeviceWeight",
-        Slot::Own(DEVICE_WEIGHT, |v, d, cx| io(IoBound::Weight, v, d, cx)),
+        Slot::Own(DEVICE_WEIGHT, |v, d, cx| io(IoBound::Weight, v, &mut d.$section.resources.io_devices, cx)),
         "The same for single disks.",
     ),
     Setting::new(
         "IOReadBandwidthMax",
-        Slot::Own(DEVICE_BYTES, |v, d, cx| io(IoBound::ReadBytes, v, d, cx)),
+        Slot::Own(DEVICE_BYTES, |v, d, cx| io(IoBound::ReadBytes, v, &mut d.$section.resources.io_devices, cx)),
         "How many bytes a second it may read of a disk; K, M, G count by 1000.",
     ),
     Setting::new(
         "IOWriteBandwidthMax",
-        Slot::Own(DEVICE_BYTES, |v, d, cx| io(IoBound::WriteBytes, v, d, cx)),
+        Slot::Own(DEVICE_BYTES, |v, d, cx| io(IoBound::WriteBytes, v, &mut d.$section.resources.io_devices, cx)),
         "How many bytes a second it may write to a disk.",
     ),
     Setting::new(
         "IOReadIOPSMax",
-        Slot::Own(DEVICE_BYTES, |v, d, cx| io(IoBound::ReadOperations, v, d, cx)),
+        Slot::Own(DEVICE_BYTES, |v, d, cx| io(IoBound::ReadOperations, v, &mut d.$section.resources.io_devices, cx)),
         "How many times a second it may read of a disk.",
     ),
     Setting::new(
         "IOWriteIOPSMax",
-        Slot::Own(DEVICE_BYTES, |v, d, cx| io(IoBound::WriteOperations, v, d, cx)),
+        Slot::Own(DEVICE_BYTES, |v, d, cx| io(IoBound::WriteOperations, v, &mut d.$section.resources.io_devices, cx)),
         "How many times a second it may write to a disk.",
     ),
     Setting::limit(
         "AllowedMemoryNodes",
         Slot::Own("numbers and ranges of memory nodes", |value, d, cx| {
-            processors(&mut d.service.resources.allowed_nodes, value, cx);
+            processors(&mut d.$section.resources.allowed_nodes, value, cx);
         }),
         "The memory nodes that all of its processes may use; default all.",
     ),
     Setting::limit(
         "AllowedCPUs",
         Slot::Own("numbers and ranges of processors", |value, d, cx| {
-            processors(&mut d.service.resources.allowed_cpus, value, cx);
+            processors(&mut d.$section.resources.allowed_cpus, value, cx);
         }),
         "The processors that all of its processes may run on; default all.",
     ),
+        ]
+    };
+}
+
+/// A service's.
+pub(super) const SETTINGS: &[Setting] = limits!(service);
+
+/// A slice's.
+pub(in crate::schema) const OF_SLICES: &[Setting] = limits!(slice);
+
+/// What a service's cgroup has besides.
+pub(super) const OWN: &[Setting] = &[
     Setting::new(
         "OOMPolicy",
         Slot::Choice(names::<OomPolicy>, |d, word| put_some(&mut d.service.resources.oom_policy, word)),
@@ -132,15 +145,15 @@ pub(super) const SETTINGS: &[Setting] = &[
 ];
 
 const SIZE: &str = "size, percentage or \"infinity\"";
+const CPU_WEIGHT: &str = "number from 1 to 10000, or idle";
 const WEIGHT: &str = "number from 1 to 10000";
 const DEVICE_WEIGHT: &str = "list of \"PATH WEIGHT\"";
 const DEVICE_BYTES: &str = "list of \"PATH NUMBER\"";
 
 /// Adds what is said of disks; nothing takes back what this key has said.
-fn io(what: IoBound, value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+fn io(what: IoBound, value: &Value<'_>, known: &mut Vec<IoDevice>, cx: &mut ApplyContext<'_>) {
     let mut found = Vec::new();
     texts(&mut found, value, cx, "a path and a number", |text| io_device(what, text));
-    let known = &mut draft.service.resources.io_devices;
     known.retain(|device| !resets(value) || device.what != what);
     known.extend(found);
 }
@@ -177,6 +190,11 @@ fn or_zero(text: &str) -> Result<MemoryLimit, Refused> {
         "0" | "0%" => Ok(MemoryLimit::Bytes(0)),
         text => limit::memory(text),
     }
+}
+
+/// 0 stands for `idle`.
+fn cpu_weight(text: &str) -> Result<u64, Refused> {
+    if text == "idle" { Ok(0) } else { weight(text) }
 }
 
 fn weight(text: &str) -> Result<u64, Refused> {

@@ -2,37 +2,28 @@
 
 use super::{NOT_SET, memory_or, number_or, ranges, text, timeout, yes_no};
 use crate::draft::Draft;
-use crate::sections::{IoBound, LimitedResource, SliceSection};
+use crate::sections::{IoBound, LimitedResource, Resources};
 use crate::words::Words;
 
-pub(super) fn resources(key: &str, draft: &Draft) -> Option<String> {
-    let bounds = &draft.service.resources;
+pub(super) fn resources(key: &str, bounds: &Resources) -> Option<String> {
     Some(match key {
         "MemoryMin" => memory_or(bounds.memory_min.as_ref(), "0"),
         "MemoryLow" => memory_or(bounds.memory_low.as_ref(), "0"),
         "MemorySwapMax" => memory_or(bounds.memory_swap_max.as_ref(), "infinity"),
         "MemoryZSwapMax" => memory_or(bounds.memory_zswap_max.as_ref(), "infinity"),
         "CPUQuotaPeriodSec" => timeout(bounds.cpu_period),
+        "CPUWeight" if bounds.cpu_weight == Some(0) => "idle".to_owned(),
         "CPUWeight" => number_or(bounds.cpu_weight, NOT_SET),
         "IOWeight" => number_or(bounds.io_weight, NOT_SET),
-        "IODeviceWeight" => disks(draft, IoBound::Weight),
-        "IOReadBandwidthMax" => disks(draft, IoBound::ReadBytes),
-        "IOWriteBandwidthMax" => disks(draft, IoBound::WriteBytes),
-        "IOReadIOPSMax" => disks(draft, IoBound::ReadOperations),
-        "IOWriteIOPSMax" => disks(draft, IoBound::WriteOperations),
+        "IODeviceWeight" => disks(bounds, IoBound::Weight),
+        "IOReadBandwidthMax" => disks(bounds, IoBound::ReadBytes),
+        "IOWriteBandwidthMax" => disks(bounds, IoBound::WriteBytes),
+        "IOReadIOPSMax" => disks(bounds, IoBound::ReadOperations),
+        "IOWriteIOPSMax" => disks(bounds, IoBound::WriteOperations),
         "AllowedCPUs" => ranges(&bounds.allowed_cpus),
         "AllowedMemoryNodes" => ranges(&bounds.allowed_nodes),
         "OOMPolicy" => bounds.oom_policy().as_word().to_owned(),
         "Delegate" => yes_no(bounds.delegate),
-        _ => return None,
-    })
-}
-
-pub(super) fn slice(key: &str, slice: &SliceSection) -> Option<String> {
-    Some(match key {
-        "MemoryLow" => memory_or(slice.memory_low.as_ref(), "0"),
-        "CPUWeight" => number_or(slice.cpu_weight, NOT_SET),
-        "IOWeight" => number_or(slice.io_weight, NOT_SET),
         _ => return None,
     })
 }
@@ -71,7 +62,7 @@ fn resource(key: &str) -> Option<LimitedResource> {
     })
 }
 
-fn disks(draft: &Draft, what: IoBound) -> String {
-    let bounds = draft.service.resources.io_devices.iter().filter(|device| device.what == what);
+fn disks(bounds: &Resources, what: IoBound) -> String {
+    let bounds = bounds.io_devices.iter().filter(|device| device.what == what);
     bounds.map(|device| format!("{} {}", text(&device.path), device.value)).collect::<Vec<_>>().join(" ")
 }

@@ -26,13 +26,13 @@ pub(super) fn value(section: Section, key: &str, draft: &Draft) -> Option<String
         Section::Unit => unit(key, draft),
         Section::Service => execution::process(key, draft)
             .or_else(|| execution::streams(key, draft))
-            .or_else(|| limits::resources(key, draft))
+            .or_else(|| limits::resources(key, &draft.service.resources))
             .or_else(|| limits::limit(key, draft))
             .or_else(|| life::service(key, draft))
             .or_else(|| walls::value(key, draft)),
         Section::Socket => sockets::value(key, &draft.socket),
         Section::Path => (key == "DirectoryMode").then(|| octal(draft.path.directory_mode)),
-        Section::Slice => limits::slice(key, &draft.slice),
+        Section::Slice => limits::resources(key, &draft.slice.resources),
         Section::Agent | Section::Snapshot => life::agent(key, draft),
         Section::Timer | Section::Rollout | Section::Install => None,
     }

@@ -1,0 +1,63 @@
+//! The bounds of slices, systemd.slice(5): what all units of a branch may use together.
+//!
+//! # Invariants
+//! - No process is born into a slice before the slice has its bounds.
+//! - A slice's cgroup outlives its units: what is bounded once stays so until a newer definition is loaded.
+
+use std::sync::Arc;
+
+use agentd_linux::cgroup::{CgroupError, CgroupRoot};
+use agentd_unit::{Unit, UnitName};
+
+use super::bounds::Bounds;
+use crate::world::World;
+
+/// Gives each slice down to this one its bounds, once.
+///
+/// # Errors
+/// One cannot be made, or the kernel refuses a value.
+pub fn bound(world: &mut World, slice: &str) -> Result<(), CgroupError> {
+    if world.bounded.contains_key(slice) || world.cgroups.is_none() {
+        return Ok(());
+    }
+    for part in CgroupRoot::slices_to(slice) {
+        if !world.bounded.contains_key(&part) {
+            let unit = UnitName::parse(&part).ok().and_then(|name| world.loaded.get(&name).cloned());
+            apply(world, &part, unit.as_deref())?;
+            world.bounded.insert(part, unit);
+        }
+    }
+    Ok(())
+}
+
+/// Gives slices the bounds of newer definitions. What the kernel refuses is told, and stays as it was.
+pub fn take_up(world: &mut World) {
+    let newer = |(slice, old): (&String, &Option<Arc<Unit>>)| {
+        let new = UnitName::parse(slice).ok().and_then(|name| world.loaded.get(&name).cloned());
+        let digest = |unit: &Option<Arc<Unit>>| unit.as_ref().map(|unit| unit.digest);
+        (digest(old) != digest(&new)).then(|| (slice.clone(), new))
+    };
+    let all: Vec<_> = world.bounded.iter().filter_map(newer).collect();
+    for (slice, new) in all {
+        match apply(world, &slice, new.as_deref()) {
+            Ok(()) => drop(world.bounded.insert(slice, new)),
+            Err(error) => {
+                let why = super::plan::chain(&error);
+                tracing::error!(unit = %slice, "{slice}: its new limits are not in force: {why}");
+            }
+        }
+    }
+}
+
+/// What no file says is the kernel's default: a former life, or an older definition, may have said something.
+fn apply(world: &mut World, slice: &str, unit: Option<&Unit>) -> Result<(), CgroupError> {
+    let bounds = unit.and_then(Bounds::of);
+    let limits = bounds.map(|bounds| bounds.limits(world)).unwrap_or_default();
+    if let Some(bounds) = bounds {
+        for why in bounds.not_enforced(world.cgroups.as_ref()) {
+            tracing::warn!(unit = %slice, "{slice}: {why}");
+        }
+    }
+    let Some(cgroups) = &mut world.cgroups else { return Ok(()) };
+    cgroups.limit_slice(slice, &limits)
+}
