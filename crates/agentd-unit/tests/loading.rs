@@ -221,6 +221,7 @@ fn control_files_set_limits_last_and_nothing_else() {
 fn a_slice_without_a_file_may_have_drop_ins() {
     let tiers = Tiers::new();
     tiers.write("etc/a.service.toml", GOOD.to_owned() + "Slice = \"a-b.slice\"\n");
+    tiers.write("etc/b.service.toml", GOOD);
     tiers.write("etc/system.slice.d/10-more.toml", "[Slice]\nMemoryMax = \"1M\"\nTasksMax = 5\n");
     tiers.write("control/system.slice.d/50-MemoryMax.toml", "[Slice]\nMemoryMax = \"2M\"\n");
     tiers.write("etc/a.slice.d/10-bad.toml", "[Slice]\nMemoryMix = 1\n");

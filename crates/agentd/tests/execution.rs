@@ -176,7 +176,7 @@ fn the_standard_descriptors_lead_where_the_keys_say() {
     unit(
         "both",
         "StandardInput = \"fd:zero\"\nOpenFile = \"/dev/zero:zero\"",
-        &format!("readlink /proc/$$/fd/1 /proc/$$/fd/2 > {}; :", both.display()),
+        &format!("all=$(readlink /proc/$$/fd/1 /proc/$$/fd/2); echo \"$all\" > {}", both.display()),
     );
     unit("quiet", "LogLevelMax = \"warning\"", "echo '<6>unimportant'; echo '<4>important'");
     unit("level", "SyslogLevel = \"notice\"\nSyslogLevelPrefix = false", "echo '<3>told'");
