@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use agentd_unit::search_path::{Tier, TierKind};
+use agentd_unit::search_path::{Scope, Tier, TierKind};
 use agentd_unit::{
     LoadState, Loader, LoaderConfig, LocalZone, OpenGate, SearchPath, SpecifierContext, Trusted, UnitName,
     UnitSet, schema,
@@ -49,10 +49,10 @@ const RULES: &[Rule] = &[
     ("limits-that-nobody-set", |d| d.key.starts_with("Limit") && d.ours.is_empty()),
     ("shares-are-shares", |d| d.ours.ends_with('%') && d.theirs.parse::<u64>().is_ok()),
     ("no-bound-on-tasks", |d| d.key == "TasksMax" && d.ours == "infinity"),
-    ("slice-that-nobody-named", |d| d.key == "Slice" && d.ours.is_empty()),
     ("no-bus", |d| d.key == "Type" && d.theirs == "dbus"),
     ("no-console-beside-the-log", |d| d.theirs == "journal+console" && d.ours == "journal"),
     ("watchdog-of-the-file", |d| d.key == "WatchdogUSec"),
+    ("terminal-of-a-stream", |d| d.key == "TTYPath" && d.theirs.is_empty()),
     ("mounts-are-there", |d| d.key == "RequiresMountsFor"),
     ("user-of-its-own", |d| matches!(d.key, "User" | "Group") && d.ours.is_empty()),
     ("how-on-success-starts", |d| d.key == "OnSuccessJobMode" && d.theirs == "fail" && d.ours == "replace"),
@@ -149,6 +149,7 @@ fn load(folder: PathBuf) -> UnitSet {
         trusted: Trusted(vec![0, owner]),
         specifiers: SpecifierContext::system(),
         zone: LocalZone::utc(),
+        scope: Scope::System,
     });
     loader.load(&OpenGate).set
 }
