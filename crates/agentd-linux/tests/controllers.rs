@@ -50,6 +50,7 @@ fn every_limit_stands_in_its_file() {
             cpu_quota: Some(15_000),
             cpu_period: None,
             cpu_weight: Some(50),
+            cpu_idle: None,
             io_weight: Some(200),
             io_weights: Vec::new(),
             io_bounds: Vec::new(),

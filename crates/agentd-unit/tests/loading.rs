@@ -233,7 +233,10 @@ fn a_slice_without_a_file_may_have_drop_ins() {
     assert_eq!((found.fragment.is_none(), found.drop_ins.len()), (true, 2));
     assert_eq!(found.description(), "System Slice");
     assert!(reason(&report, "a.slice").contains("MemoryMix"));
-    assert_eq!(unit(&report, "a-b.slice").load, LoadState::Loaded);
+    tiers.write("etc/a-.slice.d/10-all.toml", "[Slice]\nTasksMax = 9\n");
+    let report = tiers.load();
+    let agentd_unit::Body::Slice(slice) = &unit(&report, "a-b.slice").body else { panic!("a slice") };
+    assert_eq!(slice.tasks_max, Some(agentd_unit::sections::TasksLimit::Count(9)));
 }
 
 #[test]

@@ -70,6 +70,7 @@ impl<'a> Pass<'a> {
             self.one_or_its_service(name);
         }
         self.referenced_instances();
+        self.slices_with_drop_ins();
         self.pulls(Owners::All);
         for unit in builtin::missing_targets(|name| self.units.contains_key(name)) {
             self.units.insert(unit.name.clone(), Arc::new(unit));
@@ -95,6 +96,23 @@ impl<'a> Pass<'a> {
             self.units = made.into_iter().map(|(unit, _)| (unit.name.clone(), unit)).collect();
         } else {
             made.into_iter().for_each(|made| self.keep(made));
+        }
+    }
+
+    /// Loads the slices without a file that drop-ins say something of: by their name, or by a prefix of it. Others are
+    /// as their name says.
+    fn slices_with_drop_ins(&mut self) {
+        let stems = || self.index.drop_ins.keys().filter(|stem| stem.ends_with("slice"));
+        if stems().next().is_none() {
+            return;
+        }
+        let named = stems().filter_map(|stem| UnitName::parse(stem).ok());
+        let above = |name: &UnitName| name.parent_slice();
+        let used = self.units.values().filter_map(|unit| unit.slice());
+        let used = used.flat_map(|slice| std::iter::successors(Some(slice), above));
+        let slices: BTreeSet<UnitName> = named.chain(used).filter(UnitName::is_slice).collect();
+        for slice in &slices {
+            self.one(slice);
         }
     }
 
