@@ -6,7 +6,6 @@ use agentd_engine::{
     ActiveState, Effect, Event, ExitStatus, JobKind, JobMode, JobResult, KillTarget, Notification,
     RequestError, Sender, ServiceResult, SpawnFailureKind,
 };
-use agentd_unit::sections::OomPolicy;
 use agentd_unit::{KillMode, NotifyAccess, Restart, ServiceSection, ServiceType, Signal};
 use desk::*;
 
@@ -505,51 +504,6 @@ fn a_watchdog_span_of_the_service_s_own_counts_from_when_it_is_ready() {
     assert_eq!(desk.sub("a.service"), "running");
     desk.advance(millis(1));
     assert_eq!(desk.sub("a.service"), "stop-watchdog");
-}
-
-#[test]
-fn b028_the_oom_killer_is_told_whether_it_is_seen_before_or_after_the_exit() {
-    for exit_first in [false, true] {
-        let mut desk = Desk::new([service("a.service", |s| s.restart = Restart::OnFailure)]);
-        desk.run("a.service");
-        let run = desk.last_spawn("a.service").run;
-        if exit_first {
-            desk.exit_main("a.service", KILLED);
-            desk.event(Event::OomKilled { run });
-        } else {
-            desk.event(Event::OomKilled { run });
-            desk.exit_main("a.service", KILLED);
-        }
-        desk.empty("a.service");
-        let view = desk.view("a.service");
-        assert_eq!(
-            (view.sub, view.result),
-            ("auto-restart", ServiceResult::OomKill),
-            "exit first: {exit_first}"
-        );
-    }
-}
-
-#[test]
-fn with_oom_policy_continue_the_loss_of_a_helper_stops_nothing() {
-    let cases = [
-        (Some(OomPolicy::Continue), false, "running"),
-        (Some(OomPolicy::Stop), false, "stop-sigterm"),
-        (Some(OomPolicy::Stop), true, "stop-sigterm"),
-        (None, false, "stop-sigterm"),
-        // What is killed below a delegated cgroup may be none of the service's own.
-        (None, true, "running"),
-    ];
-    for (policy, delegate, sub) in cases {
-        let mut desk = Desk::new([service("a.service", |s| {
-            s.resources.oom_policy = policy;
-            s.resources.delegate = delegate;
-        })]);
-        desk.run("a.service");
-        let run = desk.last_spawn("a.service").run;
-        desk.event(Event::OomKilled { run });
-        assert_eq!(desk.sub("a.service"), sub, "{policy:?} {delegate}");
-    }
 }
 
 #[test]
