@@ -270,11 +270,23 @@ mod tests {
                 "memory.swap.max=max",
                 "pids.max=max",
                 "cpu.max=max 100000",
+                "cpu.idle=0",
                 "cpu.weight=100",
                 "io.weight=default 100",
                 "cpuset.cpus=\n",
                 "cpuset.mems=\n",
             ]
+        );
+    }
+
+    #[test]
+    fn what_is_idle_has_no_weight() {
+        let limits = Limits { cpu_idle: Some(true), ..Limits::default() };
+        assert_eq!(written(&limits), [("cpu.idle", "1".to_owned())]);
+        let again = written(&limits.or_defaults());
+        assert!(
+            again.contains(&("cpu.idle", "1".to_owned()))
+                && again.iter().all(|(file, _)| *file != "cpu.weight")
         );
     }
 
