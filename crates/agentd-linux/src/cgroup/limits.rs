@@ -165,6 +165,10 @@ impl Limits {
 
 const CPU_IDLE: &str = "cpu.idle";
 
+fn is_never_idle(setting: &Setting) -> bool {
+    setting.file == CPU_IDLE && setting.value == "0"
+}
+
 /// One value for one file.
 struct Setting {
     controller: Controller,
@@ -196,7 +200,7 @@ impl Leaf {
         let held = settings.iter().filter(|setting| enforceable.has(setting.controller));
         held.into_iter().try_for_each(|setting| match self.write(setting.file, &setting.value) {
             // An older kernel has nothing idle.
-            Err(_) if setting.file == CPU_IDLE && setting.value == "0" => Ok(()),
+            Err(error) if is_never_idle(setting) && error.errno() == Some(libc::ENOENT) => Ok(()),
             result => result,
         })
     }
