@@ -5,7 +5,7 @@
 //! - Every key has a property, or stands in [`property`] with the reason why not: a new key is shown without a further
 //!   word.
 //! - What is shown is what counts: the value of the typed section, defaults too, as systemctl(1) prints it. What
-//!   docs/differences.md does not name is the same there: `cargo xtask test --only same-units` compares.
+//!   docs/differences.md does not name is the same there: `cargo xtask test --only same-properties` compares.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
