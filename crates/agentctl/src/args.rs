@@ -60,11 +60,11 @@ pub(crate) enum Format {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Start units
-    Start(Jobs),
+    Start(Starts),
     /// Stop units
     Stop(Jobs),
     /// Stop units and start them again; start those that are not active
-    Restart(Jobs),
+    Restart(Starts),
     /// Restart those of the units that are active
     TryRestart(Jobs),
     /// Have units read their configuration again
@@ -189,9 +189,20 @@ pub(crate) struct Jobs {
     /// Unit names; a name without a type is a service
     #[arg(required = true, value_name = "UNIT", value_parser = unit)]
     pub(crate) units: Vec<UnitName>,
-    /// What happens to jobs in the way: replace, fail, isolate, ignore-dependencies
+    /// What happens to jobs in the way: replace, fail, isolate, replace-irreversibly, ignore-dependencies,
+    /// ignore-requirements
     #[arg(long, value_name = "MODE", default_value = "replace", value_parser = word::<JobMode>)]
     pub(crate) job_mode: JobMode,
+}
+
+/// Units to start.
+#[derive(Debug, Args)]
+pub(crate) struct Starts {
+    #[command(flatten)]
+    pub(crate) jobs: Jobs,
+    /// Wait until the units have ended again, and fail if one of them has failed
+    #[arg(long)]
+    pub(crate) wait: bool,
 }
 
 /// Units to look at.

@@ -18,6 +18,8 @@ fn the_definition_of_the_command_line_is_sound() {
 const FORMS: &[&str] = &[
     "start web",
     "--user --no-block start web.service db.service",
+    "start --wait web db.service",
+    "restart web --wait",
     "start web --runtime-dir /run/x -o json",
     "stop web -q",
     "restart web --job-mode=ignore-dependencies",
@@ -186,6 +188,9 @@ fn a_mistyped_verb_is_answered_with_the_right_one() {
 
 #[test]
 fn a_name_without_a_type_is_a_service() {
-    let Verb::Start(jobs) = parse("start web db.target").unwrap().verb else { panic!("not a start") };
-    assert_eq!(jobs.units.iter().map(UnitName::as_str).collect::<Vec<_>>(), ["web.service", "db.target"]);
+    let Verb::Start(start) = parse("start web db.target").unwrap().verb else { panic!("not a start") };
+    assert_eq!(
+        start.jobs.units.iter().map(UnitName::as_str).collect::<Vec<_>>(),
+        ["web.service", "db.target"]
+    );
 }

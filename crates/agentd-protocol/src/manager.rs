@@ -56,6 +56,38 @@ pub struct JobReply {
     pub result: Option<JobResult>,
 }
 
+/// `AwaitEnds`: waits until each of the units has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AwaitEndsRequest {
+    /// The units' full names, at most [`AwaitEndsRequest::MOST`].
+    pub units: Vec<String>,
+}
+
+impl AwaitEndsRequest {
+    /// How many units one call may wait for: the manager looks at each of them in each of its turns.
+    pub const MOST: usize = 256;
+}
+
+/// The answer to an [`AwaitEndsRequest`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct AwaitEndsReply {
+    /// How each has ended, in the order they were asked for.
+    pub ends: Vec<UnitEnd>,
+}
+
+/// How a unit has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct UnitEnd {
+    /// The name that was asked for.
+    pub id: String,
+    /// Inactive or failed.
+    pub active_state: ActiveState,
+    /// systemd's `Result`: `success`, `exit-code` …
+    pub result: String,
+}
+
 /// `KillUnit`: sends a signal to processes of a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 use crate::error::CallError;
 use crate::introspect::{DescriptionReply, DescriptionRequest, INTERFACES, InfoReply};
 use crate::manager::{
-    CancelJobRequest, Empty, FreezeRequest, JobReply, JobRequest, KillRequest, ListJobsReply, ListPathsReply,
-    ListSocketsReply, ListTimersReply, ListUnitsReply, ListUnitsRequest, ManagerStatus, PlanReply,
-    ReloadReply, ResetFailedRequest, ShutdownRequest,
+    AwaitEndsReply, AwaitEndsRequest, CancelJobRequest, Empty, FreezeRequest, JobReply, JobRequest,
+    KillRequest, ListJobsReply, ListPathsReply, ListSocketsReply, ListTimersReply, ListUnitsReply,
+    ListUnitsRequest, ManagerStatus, PlanReply, ReloadReply, ResetFailedRequest, ShutdownRequest,
 };
 use crate::message::{Call, MessageError, to_object};
 use crate::unit::{
@@ -196,6 +196,8 @@ methods! {
     "io.agentd.Manager" UnmaskUnitFiles(UnitFilesRequest) -> UnitFilesReply;
     /// Sets limits of a unit, now and for later.
     "io.agentd.Manager" SetProperties(SetPropertiesRequest) -> UnitFilesReply;
+    /// Waits until units have ended.
+    "io.agentd.Manager" AwaitEnds(AwaitEndsRequest) -> AwaitEndsReply;
     /// The manager as a whole.
     "io.agentd.Manager" GetStatus(Empty) -> ManagerStatus;
 
@@ -223,6 +225,7 @@ impl Request {
             | Self::ListJobs(_)
             | Self::ListUnitFiles(_)
             | Self::GetUnitFileState(_)
+            | Self::AwaitEnds(_)
             | Self::GetStatus(_)
             | Self::Get(_)
             | Self::GetProcesses(_)
@@ -287,6 +290,7 @@ impl Request {
             | Self::Reload(_)
             | Self::Reexecute(_)
             | Self::Shutdown(_)
+            | Self::AwaitEnds(_)
             | Self::GetStatus(_) => None,
         }
     }

@@ -61,6 +61,7 @@ impl Daemon {
         loop {
             self.settle().await;
             self.remove_kept();
+            self.world.ends.look(&self.manager);
             if self.answer_looked_up() {
                 continue;
             }
@@ -302,6 +303,7 @@ impl Daemon {
             self.handle(event);
             if began.elapsed() > TURN {
                 births::answer_all(&mut self.world, &mut self.events);
+                self.world.ends.look(&self.manager);
                 self.publish_log();
                 tokio::task::yield_now().await;
                 self.sources.arm(self.manager.deadlines());

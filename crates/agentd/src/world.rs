@@ -25,6 +25,7 @@ use agentd_unit::{NamedFile, Realtime, Unit, UnitName, UnitSet};
 
 use crate::config::Config;
 use crate::control::access::Owner;
+use crate::control::ends::Ends;
 use crate::control::replies::Replies;
 use crate::control::view::Extras;
 use crate::control::{Answer, Follower, Inbound, unit_files};
@@ -71,6 +72,8 @@ pub struct World {
     pub runs: Runs,
     /// Who waits for which request.
     pub replies: Replies,
+    /// Who waits until units have ended.
+    pub ends: Ends,
     /// The policy and the keys.
     pub trust: Trust,
     /// Where the manager's own messages go.

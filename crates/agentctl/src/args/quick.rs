@@ -7,7 +7,7 @@ use std::ffi::OsString;
 
 use clap::{Args, Command, FromArgMatches as _};
 
-use super::{Cli, Global, Jobs, Kill, List, Logs, Show, Status, Units, Verb};
+use super::{Cli, Global, Jobs, Kill, List, Logs, Show, Starts, Status, Units, Verb};
 
 /// The command line, if its verb is one of these and nothing is wrong with it.
 pub(crate) fn parse(words: &[OsString]) -> Option<Cli> {
@@ -20,9 +20,9 @@ type Reader = fn(&[OsString]) -> Option<Cli>;
 
 fn reader(verb: &str) -> Option<Reader> {
     Some(match verb {
-        "start" => |words| of::<Jobs>(words, "start", Verb::Start),
+        "start" => |words| of::<Starts>(words, "start", Verb::Start),
         "stop" => |words| of::<Jobs>(words, "stop", Verb::Stop),
-        "restart" => |words| of::<Jobs>(words, "restart", Verb::Restart),
+        "restart" => |words| of::<Starts>(words, "restart", Verb::Restart),
         "kill" => |words| of::<Kill>(words, "kill", Verb::Kill),
         "status" => |words| of::<Status>(words, "status", Verb::Status),
         "show" => |words| of::<Show>(words, "show", Verb::Show),

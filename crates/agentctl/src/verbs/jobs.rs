@@ -10,7 +10,8 @@ use agentd_protocol::{CallError, JobMode, JobResult, Method, UnitProperties, met
 use agentd_unit::UnitName;
 use serde::Serialize;
 
-use crate::args::Jobs;
+use super::ends;
+use crate::args::{Jobs, Starts};
 use crate::client::{ANSWER, Client, ClientError};
 use crate::context::{Context, properties};
 use crate::exit::{Exit, Failure, Outcome};
@@ -24,15 +25,18 @@ const TOGETHER: usize = 16;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct Report {
-    unit: String,
+    pub(super) unit: String,
     job: Option<u32>,
-    result: Option<JobResult>,
-    error: Option<String>,
+    pub(super) result: Option<JobResult>,
+    pub(super) error: Option<String>,
+    /// systemd's `Result` of a unit whose end was waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) end: Option<String>,
 }
 
-/// `agentctl start UNIT…`.
-pub(crate) fn start(context: &Context, jobs: &Jobs, out: &mut impl Write) -> Outcome {
-    run::<method::StartUnit>(context, "start", jobs, out)
+/// `agentctl start [--wait] UNIT…`.
+pub(crate) fn start(context: &Context, starts: &Starts, out: &mut impl Write) -> Outcome {
+    run_to_the_end::<method::StartUnit>(context, "start", starts, out)
 }
 
 /// `agentctl stop UNIT…`.
@@ -40,9 +44,9 @@ pub(crate) fn stop(context: &Context, jobs: &Jobs, out: &mut impl Write) -> Outc
     run::<method::StopUnit>(context, "stop", jobs, out)
 }
 
-/// `agentctl restart UNIT…`.
-pub(crate) fn restart(context: &Context, jobs: &Jobs, out: &mut impl Write) -> Outcome {
-    run::<method::RestartUnit>(context, "restart", jobs, out)
+/// `agentctl restart [--wait] UNIT…`.
+pub(crate) fn restart(context: &Context, starts: &Starts, out: &mut impl Write) -> Outcome {
+    run_to_the_end::<method::RestartUnit>(context, "restart", starts, out)
 }
 
 /// `agentctl try-restart UNIT…`.
@@ -72,6 +76,26 @@ where
     M: Method<Parameters = JobRequest, Reply = JobReply>,
 {
     let (worst, reports) = carry_out::<M>(context, verb, &jobs.units, jobs.job_mode)?;
+    if context.is_json() {
+        json(&reports, out)?;
+    }
+    Ok(worst)
+}
+
+/// As [`run`]; with `--wait` also until the units that came up have ended again.
+fn run_to_the_end<M>(context: &Context, verb: &str, starts: &Starts, out: &mut impl Write) -> Outcome
+where
+    M: Method<Parameters = JobRequest, Reply = JobReply>,
+{
+    if !starts.wait {
+        return run::<M>(context, verb, &starts.jobs, out);
+    }
+    if !context.wait {
+        let message = "--wait waits for the end and --no-block for nothing; leave one of them out";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    let (mut worst, mut reports) = carry_out::<M>(context, verb, &starts.jobs.units, starts.jobs.job_mode)?;
+    worst = worst.max(ends::wait(context, &mut reports)?);
     if context.is_json() {
         json(&reports, out)?;
     }
@@ -125,7 +149,7 @@ fn settle(
     unit: &UnitName,
     answer: Result<JobReply, ClientError>,
 ) -> Result<(Exit, Report), Failure> {
-    let mut report = Report { unit: unit.to_string(), job: None, result: None, error: None };
+    let mut report = Report { unit: unit.to_string(), job: None, result: None, error: None, end: None };
     let exit = match answer.map_err(only_this_unit) {
         Ok(reply) => {
             (report.job, report.result) = (reply.job, reply.result);
@@ -188,7 +212,7 @@ fn explain(verb: &str, unit: &UnitName, result: JobResult, known: &UnitPropertie
 }
 
 /// systemctl's half sentence for each `Result`.
-fn because(result: &str) -> &'static str {
+pub(super) fn because(result: &str) -> &'static str {
     match result {
         "resources" => " because of unavailable resources or another system error",
         "protocol" => " because the service did not take the steps required by its unit configuration",

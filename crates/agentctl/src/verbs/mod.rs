@@ -8,6 +8,7 @@ pub(crate) mod closure;
 pub(crate) mod dependencies;
 pub(crate) mod diff;
 pub(crate) mod edit;
+mod ends;
 pub(crate) mod import;
 pub(crate) mod jobs;
 pub(crate) mod key;

@@ -8,7 +8,9 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Barrier, Mutex};
 
 use crate::manager::{Answer, Folder, agentctl, command, outcome, serve};
-use agentd_protocol::manager::{Empty, JobReply, ListUnitsReply, ManagerStatus, UnitSummary};
+use agentd_protocol::manager::{
+    AwaitEndsReply, Empty, JobReply, ListUnitsReply, ManagerStatus, UnitEnd, UnitSummary,
+};
 use agentd_protocol::unit::{GetLogsReply, GetProcessesReply, GetReply, LogEntry};
 use agentd_protocol::words::LogSource;
 use agentd_protocol::{ActiveState, CallError, JobResult, LoadState, Request, ShutdownKind, UnitProperties};
@@ -83,6 +85,44 @@ fn of_several_units_each_is_done_and_the_worst_code_counts() {
     let result = |at: usize| reports[at]["Result"].as_str().map(str::to_owned);
     assert_eq!([result(0), result(1), result(2)], [Some("failed".into()), None, Some("done".into())]);
     assert_eq!(reports[1]["Unit"], "absent.service");
+}
+
+/// Every unit starts, and each ends as its name says.
+fn ends_as_named(request: Request, answer: &mut Answer) {
+    match request {
+        Request::StartUnit(start) if start.unit == "bad.service" => {
+            answer.refuse(&refusal(&start.unit).expect("it is among them"))
+        }
+        Request::StartUnit(_) | Request::RestartUnit(_) => answer.done(&job(JobResult::Done)),
+        Request::AwaitEnds(request) => {
+            let end = |id: String| match id.as_str() {
+                "good.service" => UnitEnd { result: "success".into(), id, ..UnitEnd::default() },
+                _ => UnitEnd { active_state: ActiveState::Failed, result: "watchdog".into(), id },
+            };
+            answer.done(&AwaitEndsReply { ends: request.units.into_iter().map(end).collect() });
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn who_waits_for_the_ends_of_units_hears_of_each_that_failed() {
+    let folder = Folder::new();
+    serve(&folder, ends_as_named);
+    let failed = "failed because the service failed to send watchdog ping.\n";
+    for (line, code, sentence) in [
+        ("start good", 0, ""),
+        ("start --wait good", 0, ""),
+        ("restart --wait good hangs", 1, failed),
+        ("start --wait hangs bad good", 6, failed),
+        ("start --wait --no-block good", 2, "--no-block"),
+        ("--no-block start --wait good", 2, "--no-block"),
+    ] {
+        let (exit, out, err) = agentctl(&folder, line);
+        assert_eq!((exit, out.as_str()), (code, ""), "{line}: {err}");
+        assert!(err.contains(sentence) && err.is_empty() == sentence.is_empty(), "{line}: {err}");
+        assert!(!err.contains("good.service"), "{line}: {err}");
+    }
 }
 
 #[test]

@@ -321,6 +321,7 @@ fn build_world(
         scratch: Vec::new(),
         runs: Runs::default(),
         replies: crate::control::replies::Replies::default(),
+        ends: crate::control::ends::Ends::default(),
         trust,
         journal,
         log: Some(LogStore::start(LogConfig::new(&config.folders.log))?.held_back()),

@@ -95,6 +95,10 @@ fn read(inbound: Inbound, manager: &Manager, world: &mut World) {
         Request::GetUnitFileState(request) => {
             answer.result(super::unit_files::get(&world.unit_files, &request.unit))
         }
+        Request::AwaitEnds(request) => match world.ends.expect(request, answer) {
+            Ok(()) => true,
+            Err(error) => answer.result::<Empty>(Err(error)),
+        },
         Request::GetStatus(_) => answer.result(Ok(super::status::status(manager, world))),
         Request::Get(request) => answer.result(get(manager, world, request)),
         Request::GetProcesses(request) => {

@@ -3,10 +3,11 @@
 //! - [`server`] accepts clients; each is one small task with bounded frames that no other and no unit waits for.
 //! - [`access`] decides by the peer's credentials.
 //! - [`handle`] turns a request into an event, or reads and answers at once.
-//! - [`replies`] holds who waits for which request.
+//! - [`replies`] holds who waits for which request, [`ends`] who waits until units have ended.
 //! - [`view`] turns the engine's views into the wire's types.
 
 pub mod access;
+pub mod ends;
 pub mod files;
 pub mod handle;
 pub mod logs;
