@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use agentd_unit::{Realtime, UnitName};
 
-use crate::fencing::Fencing;
+use crate::fencing::{Fencing, Token};
 use crate::stamps::Stamps;
 use crate::{atomic, record};
 
@@ -110,11 +110,9 @@ impl StateDir {
     /// reboots: `AGENTD_FENCING_TOKEN`. Greater for every unit at once, so it orders the generations of each.
     ///
     /// Most calls touch no disk: a block of tokens is reserved durably at a time, and what a crash leaves unused of it
-    /// is skipped.
-    ///
-    /// # Errors
-    /// The next block cannot be reserved; no token is given then.
-    pub fn next_fencing_token(&self) -> Result<u64, StateError> {
+    /// is skipped. Where the disk takes no reservation, tokens follow the wall clock, and the first one says why.
+    #[must_use]
+    pub fn next_fencing_token(&self) -> Token {
         self.fencing.next()
     }
 }

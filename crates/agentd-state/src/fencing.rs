@@ -4,6 +4,10 @@
 //! last number before its first is used, so a thousand starts cost one write. The file before it is kept as
 //! `fencing-token.previous`; where the newest is damaged, the block after the previous one is skipped, as that is
 //! the one that may have been in use.
+//!
+//! No token is below the microseconds of the wall clock at the time the file was opened. So where no block can be reserved, on a
+//! full or a read-only disk, tokens follow the clock, and those of the next boot are above them although nothing tells it:
+//! agents go on to be started, and their generations stay in order as long as the disk or the clock can be trusted.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -27,18 +31,39 @@ pub(crate) struct Fencing {
     current: PathBuf,
     previous: PathBuf,
     block: u64,
-    /// The last token handed out, and the highest that is reserved on the disk.
-    given: Mutex<(u64, u64)>,
+    /// Microseconds of the wall clock.
+    clock: fn() -> u64,
+    given: Mutex<Given>,
+}
+
+#[derive(Debug)]
+struct Given {
+    /// The last token handed out.
+    last: u64,
+    /// The highest that is reserved on the disk.
+    reserved: u64,
+    /// The disk took nothing the last time.
+    is_unsaved: bool,
+}
+
+/// A fencing token.
+#[derive(Debug)]
+pub struct Token {
+    /// Its number: greater than that of every token before.
+    pub number: u64,
+    /// Why it could not be reserved on the disk, of the first token in a row that could not.
+    pub unsaved: Option<StateError>,
 }
 
 impl Fencing {
     pub(crate) fn open(folder: &Path, problems: &mut Vec<Problem>) -> Result<Self, StateError> {
-        Self::with_block(folder, BLOCK, problems)
+        Self::with_block(folder, BLOCK, clock_micros, problems)
     }
 
     pub(crate) fn with_block(
         folder: &Path,
         block: u64,
+        clock: fn() -> u64,
         problems: &mut Vec<Problem>,
     ) -> Result<Self, StateError> {
         let current = folder.join("fencing-token");
@@ -49,22 +74,33 @@ impl Fencing {
                 // The newest held one block more than this, or as much.
                 (_, Known::Value(high)) => high.saturating_add(block),
                 (Known::Absent, Known::Absent) => 0,
-                _ => clock_micros().max(AFTER_LOSS),
+                _ => AFTER_LOSS,
             },
         };
-        Ok(Self { current, previous, block, given: Mutex::new((high, high)) })
+        let high = high.max(clock());
+        let given = Given { last: high, reserved: high, is_unsaved: false };
+        Ok(Self { current, previous, block, clock, given: Mutex::new(given) })
     }
 
-    pub(crate) fn next(&self) -> Result<u64, StateError> {
+    pub(crate) fn next(&self) -> Token {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let (last, high) = *given;
-        let token = last.saturating_add(1);
-        let high = if token > high { self.reserve(high)? } else { high };
-        *given = (token, high);
-        Ok(token)
+        let mut number = given.last.saturating_add(1);
+        let mut unsaved = None;
+        if number > given.reserved {
+            match self.reserve(given.last) {
+                Ok(reserved) => (given.reserved, given.is_unsaved) = (reserved, false),
+                Err(error) => {
+                    number = number.max((self.clock)());
+                    unsaved = (!given.is_unsaved).then_some(error);
+                    given.is_unsaved = true;
+                }
+            }
+        }
+        given.last = number;
+        Token { number, unsaved }
     }
 
-    /// Makes the next block ours, durably; returns its last token.
+    /// Makes the block after `high` ours, durably; returns its last token.
     fn reserve(&self, high: u64) -> Result<u64, StateError> {
         if high > 0 {
             write(&self.previous, high)?;
@@ -113,17 +149,29 @@ mod tests {
     use crate::ProblemKind;
     use crate::testing::TempDir;
 
+    /// As on a machine whose clock was never set.
     fn open(dir: &TempDir, block: u64) -> (Fencing, Vec<Problem>) {
+        open_at(dir, block, || 0)
+    }
+
+    fn open_at(dir: &TempDir, block: u64, clock: fn() -> u64) -> (Fencing, Vec<Problem>) {
         let mut problems = Vec::new();
-        let fencing = Fencing::with_block(dir.path(), block, &mut problems).unwrap();
+        let fencing = Fencing::with_block(dir.path(), block, clock, &mut problems).unwrap();
         (fencing, problems)
+    }
+
+    /// The next token, of which the disk must have taken the reservation.
+    fn saved(fencing: &Fencing) -> u64 {
+        let token = fencing.next();
+        assert!(token.unsaved.is_none(), "{token:?}");
+        token.number
     }
 
     #[test]
     fn tokens_begin_at_one_and_follow_each_other() {
         let dir = TempDir::new();
         let (fencing, problems) = open(&dir, 2);
-        let tokens: Vec<u64> = (0..7).map(|_| fencing.next().unwrap()).collect();
+        let tokens: Vec<u64> = (0..7).map(|_| saved(&fencing)).collect();
         assert_eq!(tokens, [1, 2, 3, 4, 5, 6, 7]);
         assert!(problems.is_empty());
     }
@@ -136,7 +184,7 @@ mod tests {
             let (fencing, problems) = open(&dir, block);
             assert!(problems.is_empty(), "{problems:?}");
             for _ in 0..=block {
-                let token = fencing.next().unwrap();
+                let token = saved(&fencing);
                 assert!(token > last, "{token} after {last}");
                 last = token;
             }
@@ -149,19 +197,19 @@ mod tests {
         for _ in 0..5 {
             open(&dir, 10);
         }
-        assert_eq!(open(&dir, 10).0.next().unwrap(), 1);
+        assert_eq!(saved(&open(&dir, 10).0), 1);
     }
 
     /// Damages the files named, after `taken` tokens, and returns the last token, the next one and the problems.
     fn after_damage(taken: u64, files: &[&str]) -> (u64, u64, Vec<Problem>) {
         let dir = TempDir::new();
         let (fencing, _) = open(&dir, 4);
-        let last = (0..taken).map(|_| fencing.next().unwrap()).last().unwrap();
+        let last = (0..taken).map(|_| saved(&fencing)).last().unwrap();
         for file in files {
             fs::write(dir.path().join(file), b"agentd fencing-token 1\nfencing-token\n0\n").unwrap();
         }
         let (fencing, problems) = open(&dir, 4);
-        (last, fencing.next().unwrap(), problems)
+        (last, saved(&fencing), problems)
     }
 
     #[test]
@@ -176,27 +224,52 @@ mod tests {
     #[test]
     fn two_damaged_files_are_told_and_tokens_never_begin_again() {
         let (last, next, problems) = after_damage(9, &["fencing-token", "fencing-token.previous"]);
-        assert!(next > last && next > AFTER_LOSS, "{next} after {last}");
+        assert!(next > last && next >= AFTER_LOSS, "{next} after {last}");
         assert_eq!(problems.len(), 2);
     }
 
     #[test]
     fn a_damaged_first_file_never_begins_again() {
         let (last, next, problems) = after_damage(2, &["fencing-token"]);
-        assert!(next > last && next > AFTER_LOSS, "{next} after {last}");
+        assert!(next > last && next >= AFTER_LOSS, "{next} after {last}");
         assert_eq!(problems.len(), 1);
     }
 
+    /// Has a folder stand in the way of the file, so that nothing can be renamed to it.
+    fn block_the_file(dir: &TempDir) {
+        drop(fs::remove_file(dir.path().join("fencing-token")));
+        fs::create_dir_all(dir.path().join("fencing-token/x")).unwrap();
+    }
+
     #[test]
-    fn no_token_is_given_when_its_block_cannot_be_reserved() {
+    fn a_disk_that_takes_nothing_is_told_once_and_tokens_go_on() {
         let dir = TempDir::new();
         let (fencing, _) = open(&dir, 1);
-        assert_eq!(fencing.next().unwrap(), 1);
-        // A folder in the way of the rename.
-        fs::remove_file(dir.path().join("fencing-token")).unwrap();
-        fs::create_dir_all(dir.path().join("fencing-token/x")).unwrap();
-        fencing.next().expect_err("nothing was reserved");
+        assert_eq!(saved(&fencing), 1);
+        block_the_file(&dir);
+        let (first, second) = (fencing.next(), fencing.next());
+        assert!(first.unsaved.is_some() && second.unsaved.is_none(), "{first:?} {second:?}");
+        assert_eq!((first.number, second.number), (2, 3));
         fs::remove_dir_all(dir.path().join("fencing-token")).unwrap();
-        assert_eq!(fencing.next().unwrap(), 2, "and the failure used none up");
+        assert_eq!(saved(&fencing), 4, "and are reserved again when it does");
+        assert_eq!(saved(&open(&dir, 1).0), 5);
+        block_the_file(&dir);
+        assert!(fencing.next().unsaved.is_some(), "and it is told again");
+    }
+
+    #[test]
+    fn after_a_boot_that_could_save_nothing_tokens_are_greater_still() {
+        let dir = TempDir::new();
+        assert_eq!(saved(&open_at(&dir, 4, || 1_000).0), 1_001);
+        let lost = {
+            let (fencing, _) = open_at(&dir, 4, || 2_000);
+            block_the_file(&dir);
+            fencing.next();
+            fencing.next().number
+        };
+        assert!(lost > 2_000, "{lost}");
+        fs::remove_dir_all(dir.path().join("fencing-token")).unwrap();
+        assert!(saved(&open_at(&dir, 4, || 3_000).0) > lost);
+        assert!(saved(&open_at(&dir, 4, || 7).0) > 3_000, "a clock that is set back changes nothing");
     }
 }

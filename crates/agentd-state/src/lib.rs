@@ -6,7 +6,8 @@
 //! # Invariants
 //! - A file is replaced as a whole or not at all, also when the process is killed or the disk is full.
 //! - A file that fails its checksum is never used and never overwritten: it is moved aside and reported.
-//! - A fencing token is on the disk, or covered by a reservation that is, before it is handed out.
+//! - A fencing token is on the disk, or covered by a reservation that is, before it is handed out. Where the disk takes
+//!   none, it is no lower than the wall clock, and whoever asks is told.
 #![forbid(unsafe_code)]
 
 mod atomic;
@@ -19,3 +20,4 @@ mod testing;
 
 pub use atomic::write_atomic;
 pub use dir::{Problem, ProblemKind, StateDir, StateError};
+pub use fencing::Token;

@@ -23,7 +23,7 @@ pub struct ManagerFile {
     pub watch_units: Option<WatchUnits>,
 }
 
-/// Why the file is refused. A manager that would guess at its own trust policy does not start.
+/// Why the file is refused. A manager that would guess at its own trust policy does not start; an init takes the strictest.
 #[derive(Debug, thiserror::Error)]
 pub enum ManagerFileError {
     /// It cannot be read, or may not be believed.

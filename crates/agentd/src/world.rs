@@ -35,6 +35,7 @@ use crate::perform::Births;
 use crate::perform::births::Begun;
 use crate::perform::bounds::Bounds;
 use crate::perform::paths::Paths;
+use crate::perform::plan::chain;
 use crate::perform::runs::{Run, Runs};
 use crate::perform::sockets::Sockets;
 use crate::perform::stamps::Stamps;
@@ -187,6 +188,16 @@ pub struct World {
 }
 
 impl World {
+    /// The next fencing token. That the disk takes none is said once, and keeps nothing from being started.
+    #[must_use]
+    pub fn next_token(&self) -> u64 {
+        let token = self.state.next_fencing_token();
+        if let Some(error) = token.unsaved {
+            tracing::warn!("{}; fencing tokens follow the clock until it can be written", chain(&error));
+        }
+        token.number
+    }
+
     /// Reads the clocks for the next event.
     pub fn read_clocks(&mut self) {
         match Clocks::now() {

@@ -114,6 +114,32 @@ fn an_init_is_executed_again_under_its_agents() {
 }
 
 #[test]
+fn an_init_comes_up_whatever_its_disk_and_its_own_file_are_like() {
+    let _alone = alone();
+    let setup = Setup::new("container-poor");
+    let etc = setup.file("etc/agentd.toml", "[Manager]\nTrust = \"maybe\"\nLogLevel = \"debug\"\n");
+    let etc = etc.parent().unwrap();
+    // Where the state should be lies a file, and a folder cannot be made.
+    fs::remove_dir(setup.path("state")).unwrap();
+    setup.file("state", "");
+    let begin = format!(
+        "mkdir -p /etc/agentd && mount -t tmpfs none /etc && mkdir /etc/agentd && mount --bind {} /etc/agentd && exec \"$@\"",
+        etc.display()
+    );
+    let setup = setup.wrapper(&[WRAPPER, &["sh", "-c", &begin, "sh"]].concat());
+    setup.unit("a.service", "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n");
+    let mut manager = setup.start();
+    manager.ok(&["start", "a"]);
+    let log = manager.log.join("\n");
+    for said in
+        ["agentd.toml: [Manager] Trust: ", "until then the defaults hold", "/run/state until the next boot"]
+    {
+        assert!(log.contains(said), "{said}: {log}");
+    }
+    assert!(manager.path("run/state/fencing-token").exists());
+}
+
+#[test]
 fn b045_a_stop_that_comes_while_the_init_begins_is_heard() {
     let _alone = alone();
     for round in 0..12 {

@@ -6,15 +6,17 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use agentd_linux::cgroup::{CgroupRoot, Controller, Enforceable, Place};
+use agentd_state::{Problem, StateDir, StateError};
 use agentd_trust::KeyRing;
 
 use crate::config::Config;
+use crate::perform::plan::chain;
 
 /// Why a manager cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum GroundError {
     /// A folder cannot be used.
-    #[error("{} cannot be {step}: {source}", path.display())]
+    #[error("{} cannot be {step}{}", path.display(), advice(source))]
     Folder {
         /// The folder or file.
         path: PathBuf,
@@ -23,6 +25,9 @@ pub enum GroundError {
         /// Why it failed.
         source: io::Error,
     },
+    /// The state cannot be kept.
+    #[error("the state folder cannot be used; --state-dir names another one")]
+    State(#[source] StateError),
     /// Somebody else could put things there.
     #[error("{} belongs to user {owner} or can be written by others; remove it or name another folder", path.display())]
     Unsafe {
@@ -39,6 +44,16 @@ pub enum GroundError {
         /// Who holds it.
         pid: String,
     },
+}
+
+/// What to do about a folder that cannot be used.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; as another user than root run 'agentd --user', or name another folder"
+        }
+        _ => "",
+    }
 }
 
 fn failed(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> GroundError {
@@ -85,6 +100,27 @@ pub fn lock(path: &Path) -> Result<File, GroundError> {
     file.set_len(0).map_err(failed("written", path))?;
     writeln!(file, "{}", std::process::id()).map_err(failed("written", path))?;
     Ok(file)
+}
+
+/// The durable state. An init whose disk takes none goes on with one that lasts until the next boot: without it the machine
+/// would not come up at all.
+///
+/// # Errors
+/// There is none, and this manager is no init.
+pub fn state(config: &Config) -> Result<(StateDir, Vec<Problem>), GroundError> {
+    match StateDir::open(&config.folders.state) {
+        Err(error) if config.mode.is_pid1() => {
+            let instead = config.folders.runtime.join("state");
+            tracing::error!(
+                "{}; stamps of timers and fencing tokens are kept in {} until the next boot",
+                chain(&error),
+                instead.display()
+            );
+            StateDir::open(&instead)
+        }
+        found => found,
+    }
+    .map_err(GroundError::State)
 }
 
 /// Our part of the cgroup tree, or the sentences that say what cannot be done without it. Of what an earlier manager left

@@ -20,7 +20,6 @@ use agentd_linux::signal::{self, SignalFd};
 use agentd_linux::timer::Clocks;
 use agentd_linux::user::Accounts;
 use agentd_linux::{notify::NotifySocket, reap};
-use agentd_state::StateDir;
 use agentd_trust::Policy;
 use agentd_unit::{UnitName, UnitSet};
 use tokio::sync::mpsc;
@@ -32,6 +31,7 @@ use crate::control::server::Server;
 use crate::daemon::Daemon;
 use crate::journal::{self, Journal, JournalConfig, LogLevel};
 use crate::log::{LogConfig, LogStore};
+use crate::manager_file::{self, ManagerFile, ManagerFileError};
 use crate::options::Options;
 use crate::perform::plan::chain;
 use crate::perform::runs::Runs;
@@ -70,8 +70,8 @@ pub fn run(options: Options, pid1: bool, inherited: Inherited) -> ExitCode {
     }
     let mode = mode(&options, pid1);
     let cmdline = if mode == Mode::Init { kernel_command_line() } else { cmdline::CommandLine::default() };
-    let config = match config(mode, &options, &cmdline) {
-        Ok(config) => config,
+    let (config, unread) = match config(mode, &options, &cmdline) {
+        Ok(read) => read,
         Err(error) => {
             eprintln!("agentd: {error}");
             return ExitCode::from(2);
@@ -88,6 +88,9 @@ pub fn run(options: Options, pid1: bool, inherited: Inherited) -> ExitCode {
         machine::set_up(&mut report, mode == Mode::Container);
     }
     tell(&config, &report, &cmdline);
+    if let Some(error) = unread {
+        tracing::error!("{error}; until then the defaults hold");
+    }
     let journal = Arc::new(journal);
     match supervise(config, Arc::clone(&journal), inherited) {
         Ok((kind, world)) => ending::end(kind, world, &journal),
@@ -118,21 +121,26 @@ fn kernel_command_line() -> cmdline::CommandLine {
     }
 }
 
-/// What the files, the kernel and the command line say, the later winning.
+/// What the files, the kernel and the command line say, the later winning; and why the manager's own file does not count. An
+/// init that cannot use it goes on by its defaults, of which the trust policy is the strictest: a machine that does not come
+/// up can correct no file.
 fn config(
     mode: Mode,
     options: &Options,
     cmdline: &cmdline::CommandLine,
-) -> Result<Config, Box<dyn std::error::Error>> {
+) -> Result<(Config, Option<ManagerFileError>), Boxed> {
     let folders = folders(mode, options, &UserEnvironment::read())?;
-    let file =
-        crate::manager_file::read(mode, &std::env::vars().collect(), agentd_trust::key_file::own_uid()?)?;
+    let read = manager_file::read(mode, &std::env::vars().collect(), agentd_trust::key_file::own_uid()?);
+    let (file, unread) = match read {
+        Err(error) if mode.is_pid1() => (ManagerFile::default(), Some(error)),
+        read => (read?, None),
+    };
     let default_trust = if mode.is_pid1() || options.production { Policy::Enforce } else { Policy::Warn };
     let mut keys = options.keys.clone();
     keys.extend(["/etc/agentd/keys".into(), "/usr/lib/agentd/keys".into()]);
     let mut unit_path = options.unit_path.clone();
     unit_path.extend(cmdline.unit_path.iter().cloned());
-    Ok(Config {
+    let config = Config {
         mode,
         folders,
         trust: options.trust.or(cmdline.trust).or(file.trust).unwrap_or(default_trust),
@@ -147,7 +155,8 @@ fn config(
         log_level: options.log_level.or(cmdline.log_level).or(file.log_level).unwrap_or_default(),
         quiet: cmdline.quiet,
         journal_streams: mode != Mode::User,
-    })
+    };
+    Ok((config, unread))
 }
 
 /// An init speaks on the console and into the kernel's log; others on standard error. All speak to journald when it
@@ -285,7 +294,7 @@ fn build_world(
     spawner: Spawner,
     mut held: Handover<OwnedFd>,
 ) -> Result<World, Boxed> {
-    let (state, problems) = StateDir::open(&config.folders.state)?;
+    let (state, problems) = ground::state(&config)?;
     for problem in problems {
         tracing::warn!("{problem}");
     }

@@ -29,7 +29,7 @@ pub const JOURNAL_UNIT: &str = "systemd-journald.service";
 /// Makes the run of a spawn if this is its first.
 ///
 /// # Errors
-/// The cgroup, a limit, the token or the output cannot be had.
+/// The cgroup, a limit or the output cannot be had.
 pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> {
     if world.runs.get(spawn.run).is_some() {
         return Ok(());
@@ -37,7 +37,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
     let unit = &spawn.unit;
     let service =
         &unit.as_service().ok_or_else(|| resources(format!("{} is no service", unit.name)))?.service;
-    let token = world.state.next_fencing_token().map_err(|e| resources(chain(&e)))?;
+    let token = world.next_token();
     let cgroup = cgroup(world, unit, service)?;
     let dynamic_uid = identity::dynamic(world, unit)?;
     if let (Some(leaf), true) = (&cgroup, service.resources.delegate) {
