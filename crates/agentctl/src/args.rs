@@ -179,6 +179,10 @@ fn signal(text: &str) -> Result<Signal, String> {
     text.parse().map_err(|error: agentd_unit::signal::SignalError| error.to_string())
 }
 
+fn count(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("'{text}' is no number of lines, such as 20"))
+}
+
 fn word<T: std::str::FromStr<Err = agentd_protocol::words::WordError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
 }
@@ -256,7 +260,7 @@ pub(crate) struct Status {
     #[arg(value_name = "UNIT", value_parser = unit)]
     pub(crate) units: Vec<UnitName>,
     /// How many lines of the log to show
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = count)]
     pub(crate) lines: u32,
 }
 
@@ -329,7 +333,7 @@ pub(crate) struct Logs {
     #[arg(short, long)]
     pub(crate) follow: bool,
     /// Only the last N lines (with --follow: 10 if not given)
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = count)]
     pub(crate) lines: Option<u32>,
 }
 

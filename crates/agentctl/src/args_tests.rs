@@ -155,6 +155,8 @@ fn what_is_wrong_is_refused_with_the_reason() {
         ("kill -s 65 web", "'65' is no signal"),
         ("kill -s TERM9 web", "'TERM9' is no signal"),
         ("kill --kill-whom=child web", "it is one of all, main, control"),
+        ("logs web -n many", "'many' is no number of lines"),
+        ("status web -n -1", "unexpected argument"),
         ("cancel x", "invalid digit"),
         ("exit 256", "256 is not in 0..=255"),
         ("list -o xml", "possible values: text, json"),

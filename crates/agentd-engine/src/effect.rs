@@ -416,7 +416,7 @@ impl fmt::Display for RequestError {
                 for (i, unit) in path.iter().enumerate() {
                     write!(f, "{}{unit}", if i == 0 { "" } else { " -> " })?;
                 }
-                f.write_str(".")
+                f.write_str("; take one After or Before between them out.")
             }
             Self::Contradiction(unit) => {
                 write!(f, "Unit {unit} would have to be started and stopped at once.")

@@ -348,7 +348,8 @@ pub enum Request {
         /// The job.
         job: JobId,
     },
-    /// Stops everything in reverse order and then ends the machine or the manager. A second one forces.
+    /// Stops everything in reverse order and then ends the machine or the manager. More than
+    /// seven of them within two seconds force it.
     Shutdown {
         /// How it ends.
         kind: ShutdownKind,

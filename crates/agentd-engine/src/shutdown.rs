@@ -19,6 +19,11 @@ const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// machine up.
 const FORCE_GRACE: Duration = Duration::from_secs(10);
 
+/// Who asks more often than so many times within so long does not want to wait: systemd's measure for Ctrl-Alt-Del,
+/// `CtrlAltDelBurstAction` in systemd-system.conf(5). Asked twice, by a person and a power button, agents still end in order.
+const BURST: u32 = 7;
+const BURST_TIME: Duration = Duration::from_secs(2);
+
 /// A shutdown that is under way.
 #[derive(Debug)]
 pub(crate) struct Shutdown {
@@ -26,6 +31,8 @@ pub(crate) struct Shutdown {
     /// What a reboot hands to reboot(2).
     pub(crate) argument: Option<String>,
     began: Monotonic,
+    /// How often it was asked for since then.
+    asked: (u32, Monotonic),
     /// When what is left is killed.
     force_at: Option<Monotonic>,
     /// When it ends, whatever is left. Set once everything was told to die.
@@ -46,11 +53,21 @@ impl Shutdown {
 }
 
 impl Manager {
-    /// The first request stops everything in order; a second one forces.
+    /// The first request stops everything in order; further ones say how it ends, and many in a short time force it.
     pub(crate) fn begin_shutdown(&mut self, kind: ShutdownKind, out: &mut Out<'_>) {
         if let Some(shutdown) = &mut self.shutdown {
             (shutdown.kind, shutdown.argument) = (kind, None);
-            self.force(out);
+            let (asked, since) = shutdown.asked;
+            shutdown.asked = if out.now.monotonic >= since + BURST_TIME {
+                (1, out.now.monotonic)
+            } else {
+                (asked + 1, since)
+            };
+            if shutdown.asked.0 > BURST {
+                self.force(out);
+            } else {
+                say(Level::Notice, out, format!("Shutting down already; it ends with: {kind}."));
+            }
             return;
         }
         let now = out.now.monotonic;
@@ -58,6 +75,7 @@ impl Manager {
             kind,
             argument: None,
             began: now,
+            asked: (1, now),
             force_at: self.shutdown_timeout.map(|span| now + span),
             end_at: None,
             report_at: now + REPORT_AFTER,

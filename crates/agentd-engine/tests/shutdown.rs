@@ -85,7 +85,21 @@ fn b033_what_is_still_starting_is_stopped_at_once_and_what_waits_never_starts() 
 }
 
 #[test]
-fn a_second_request_kills_what_is_left() {
+fn a_second_request_says_how_it_ends_and_kills_nothing() {
+    let mut desk = Desk::new([service("a.service", |_| {})]);
+    desk.run("a.service");
+    shut_down(&mut desk, ShutdownKind::Poweroff);
+    for _ in 0..20 {
+        desk.advance(millis(400));
+        shut_down(&mut desk, ShutdownKind::Reboot);
+        assert_eq!(desk.sub("a.service"), "stop-sigterm");
+    }
+    desk.die("a.service", TERMINATED);
+    assert_eq!(ends(&desk), [ShutdownKind::Reboot]);
+}
+
+#[test]
+fn who_asks_more_than_seven_times_in_two_seconds_has_what_is_left_killed() {
     let mut desk = Desk::new([
         service("a.service", |s| s.exec_stop = vec![command("/bin/stop")]),
         service("b.service", |s| s.kill_mode = KillMode::None),
@@ -93,6 +107,11 @@ fn a_second_request_kills_what_is_left() {
     desk.run("a.service");
     desk.run("b.service");
     shut_down(&mut desk, ShutdownKind::Poweroff);
+    for _ in 2..8 {
+        desk.advance(millis(280));
+        shut_down(&mut desk, ShutdownKind::Poweroff);
+    }
+    assert_eq!(desk.sub("a.service"), "stop");
     desk.news();
     shut_down(&mut desk, ShutdownKind::Poweroff);
     let killed = desk.news().iter().filter(|effect| matches!(effect, Effect::KillAll { .. })).count();

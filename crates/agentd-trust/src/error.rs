@@ -21,7 +21,9 @@ pub enum TrustError {
         id: KeyId,
     },
     /// A known key is named, but the signature is not its own over this content.
-    #[error("the signature of the key {id} does not match; the signature file was altered")]
+    #[error(
+        "the signature of the key {id} does not match; the signature file was altered: sign the unit again"
+    )]
     BadSignature {
         /// The key that is said to have signed.
         id: KeyId,
@@ -41,13 +43,15 @@ pub enum TrustError {
         name: String,
     },
     /// The file was signed and is not there.
-    #[error("{name} was signed but is missing")]
+    #[error("{name} was signed but is missing; put it back, or sign the unit again without it")]
     Missing {
         /// The file's name in the manifest.
         name: String,
     },
     /// The file is not what was signed.
-    #[error("{name} was altered after it was signed (sha256 {found}, signed {expected})")]
+    #[error(
+        "{name} was altered after it was signed (sha256 {found}, signed {expected}); if the change is meant, sign the unit again"
+    )]
     DigestMismatch {
         /// The file's name in the manifest.
         name: String,

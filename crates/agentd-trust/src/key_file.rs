@@ -38,6 +38,9 @@ pub enum KeyFileErrorKind {
     /// Larger than [`MAX_KEY_FILE_BYTES`].
     #[error("has more than {MAX_KEY_FILE_BYTES} bytes")]
     TooLarge,
+    /// A public key, where a private one is needed.
+    #[error("is a public key, which signs nothing; name the private one, made beside it as NAME.key")]
+    Public,
     /// Other users may read a private key.
     #[error("has mode {mode:04o}, so others may use the key; make it private with 'chmod 600'")]
     Exposed {
@@ -134,6 +137,7 @@ pub fn read_private(path: &Path) -> Result<PrivateKey, KeyFileError> {
     let read = || {
         let (metadata, text) = read_regular(&fs::canonicalize(path)?)?;
         match metadata.mode() & 0o7777 {
+            _ if PublicKey::from_pem(&text).is_ok() => Err(KeyFileErrorKind::Public),
             mode if mode & 0o077 != 0 => Err(KeyFileErrorKind::Exposed { mode }),
             _ => Ok(PrivateKey::from_pem(&text)?),
         }

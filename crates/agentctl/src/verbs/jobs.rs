@@ -175,9 +175,14 @@ pub(crate) fn refused(verb: &str, unit: &UnitName, error: &CallError) -> String 
     let reason = error.to_string();
     let advice = match error {
         CallError::NoSuchUnit { .. } => " 'agentctl list --all' shows what there is.".to_owned(),
-        CallError::LoadFailed { .. } => {
-            format!("\nCorrect the file, then run 'agentctl daemon-reload'. See 'agentctl status {unit}'.")
+        // What is wrong with a signature says itself what to do.
+        CallError::LoadFailed { .. } if reason.contains("trust: ") => {
+            format!("\nThen run 'agentctl daemon-reload'. See 'agentctl status {unit}'.")
         }
+        CallError::LoadFailed { .. } => format!(
+            "\nCorrect the file ('agentctl analyze verify FILE' shows every mistake), then run 'agentctl \
+             daemon-reload'. See 'agentctl status {unit}'."
+        ),
         _ => String::new(),
     };
     format!("Failed to {verb} {unit}: {}{advice}", one_line(&reason))
@@ -262,6 +267,17 @@ mod tests {
             let success = matches!(result, JobResult::Done | JobResult::Skipped);
             assert_eq!(text.contains("web.service"), !success, "{result}: {text}");
         }
+    }
+
+    #[test]
+    fn what_does_not_load_is_to_be_corrected_and_what_is_not_signed_is_not() {
+        let refusal = |message: &str| {
+            let error = CallError::LoadFailed { unit: "web.service".into(), message: message.into() };
+            refused("start", &unit(), &error)
+        };
+        assert!(refusal("/u/web.service.toml:1:1: bad").contains("'agentctl analyze verify FILE'"));
+        let unsigned = refusal("trust: not signed");
+        assert!(unsigned.contains("agentctl daemon-reload") && !unsigned.contains("Correct"), "{unsigned}");
     }
 
     #[test]

@@ -78,8 +78,12 @@ fn info(key: &agentd_trust::KnownKey) -> KeyInfo {
     }
 }
 
-/// The keys of the folders that are named, or of the machine's own.
+/// The keys of the folders that are named, which must be there, or of the machine's own, which need not.
 pub(crate) fn load(folders: &KeyFolders) -> Result<(KeyRing, Vec<KeyProblem>), Failure> {
+    if let Some(none) = folders.keys.iter().find(|folder| !folder.is_dir()) {
+        let place = none.display().to_string();
+        return Err(Failure::Usage(format!("--keys {}: there is no such folder", one_line(&place))));
+    }
     // Keys of one's own folder are trusted by oneself; keys of the machine must be root's.
     let own = key_file::own_uid().map_err(|error: io::Error| Failure::Other {
         exit: Exit::Failed,

@@ -117,6 +117,9 @@ fn a_file_that_is_right_passes_and_every_mistake_of_one_that_is_not_is_told() {
         (0, String::new(), String::new())
     );
     assert_eq!(run(&folder, &["analyze", "verify", "--all"]).0, 0);
+    let (code, out, err) = run(&Folder::new(), &["analyze", "verify", "--all"]);
+    assert_eq!((code, out.as_str()), (0, ""));
+    assert!(err.contains("There are no unit files; 'agentctl analyze unit-paths'"), "{err}");
 
     let bad = "[Unit]\nRequires = [\"ghost.service\"]\nOnFailure = [\"gone.service\"]\n[Service]\nExecStart = [\"/nope\"]\n";
     unit(&folder, "bad.service.toml", bad);

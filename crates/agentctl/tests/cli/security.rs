@@ -188,3 +188,17 @@ fn the_threshold_makes_the_exit_code() {
     let (_, out, _) = run(&["open"]);
     assert!(out.contains("✗ User=/DynamicUser="), "{out}");
 }
+
+#[test]
+fn a_program_that_is_called_like_the_unit_is_not_taken_for_its_file() {
+    let folder = Folder::new();
+    let units = folder.path().join("units");
+    fs::create_dir(&units).expect("a folder");
+    fs::write(units.join("web.service.toml"), "[Service]\nExecStart = \"/bin/true\"\n").expect("a unit");
+    fs::write(folder.path().join("web"), "#!/bin/sh\n").expect("a program");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_agentctl"));
+    command.args(["analyze", "security", "web"]).current_dir(folder.path());
+    command.env("AGENTD_UNIT_PATH", &units).env("AGENTD_UNIT_PATH_EXCLUSIVE", "1");
+    let (_, out, err) = outcome(command.output().expect("agentctl runs"));
+    assert!(out.contains("Overall exposure level for web.service"), "{err}");
+}

@@ -298,5 +298,17 @@ fn without_a_usable_key_nothing_is_signed() {
     let (exit, _, err) = image.sign(WEB);
     assert_eq!(exit, 1);
     assert!(err.contains("me.key"), "{err}");
+    let (exit, _, err) = image.run(&["sign", "--key", "KEYS/me.pub", "--root", ".", WEB]);
+    assert_eq!(exit, 1);
+    assert!(err.contains("me.pub: is a public key, which signs nothing"), "{err}");
     assert!(!image.path("units/web.service.toml.sig").exists());
+}
+
+#[test]
+fn a_folder_of_keys_that_is_not_there_is_told_by_its_name() {
+    let image = Image::new();
+    image.sign(WEB);
+    let (exit, out, err) = image.run(&["verify", "--keys", "KEYS/nowhere", "--root", ".", WEB]);
+    assert_eq!((exit, out.as_str()), (2, ""), "{err}");
+    assert!(err.contains("/nowhere: there is no such folder"), "{err}");
 }

@@ -207,7 +207,11 @@ impl World {
             for _ in 0..dice.below(8) {
                 self.step();
             }
-            self.ask(Request::Shutdown { kind: ShutdownKind::Reboot });
+            // Another word, or no patience.
+            let times = if dice.once_in(2) { 1 } else { 8 };
+            for _ in 0..times {
+                self.ask(Request::Shutdown { kind: ShutdownKind::Reboot });
+            }
         }
         for _ in 0..20_000 {
             if self.shutdowns > 0 || self.broken.is_some() || !self.step() {

@@ -26,6 +26,11 @@ pub(crate) fn verify(context: &Context, arguments: &AnalyzeVerify, out: &mut imp
     let mut check = Check::new(context)?;
     if arguments.all {
         check.all();
+        if check.names.is_empty() {
+            eprintln!(
+                "There are no unit files; 'agentctl analyze unit-paths' lists where they are looked for."
+            );
+        }
     }
     for file in &arguments.files {
         check.file(file);

@@ -76,7 +76,9 @@ fn units(context: &Context, names: &[String]) -> Result<Vec<Unit>, Failure> {
 
 fn find(loader: &agentd_unit::Loader, name: &str) -> Result<Unit, Failure> {
     let failed = |exit, message: String| Failure::Other { exit, message };
-    if name.contains('/') || Path::new(name).is_file() {
+    // A program or folder that happens to be called like the unit is no unit file.
+    let is_file = || Path::new(name).is_file() && UnitName::of_file(Path::new(name)).is_ok();
+    if name.contains('/') || is_file() {
         let path = std::path::absolute(name)?;
         let read = Definition::read(&path, Path::new("/")).and_then(|definition| parse(&definition));
         let unit = read.map_err(|error| failed(Exit::Failed, error.to_string()))?;
