@@ -1,248 +1,161 @@
-//! Births on a thread of their own, for whoever has other work meanwhile.
+//! Births that go on by themselves, for whoever has other work meanwhile.
 //!
-//! Whoever gives birth on shared memory stands still until the child's exec (vfork(2)): half of the time that a
-//! process costs. While a thousand services start, that is time in which the next one's cgroup can be made. So
-//! [`Births`] has one thread that does nothing else. It is made when it is needed first, and sleeps when it is not.
-//!
-//! Nothing of a process is bound to the thread that has made it: its parent is the whole program, which waits for it
-//! and gets its signals; user, capabilities and limits are the same for all threads that have not changed them, and
-//! this one changes none.
+//! Whoever gives birth on lent memory stands still until the child's exec (vfork(2)): half of the time that a process
+//! costs. While a thousand services start, that is time in which the next one's cgroup can be made. So a birth can be
+//! *begun* here: the child goes its way on our memory, on a stack and with papers of its own, and the kernel tells when it
+//! has left (CLONE_CHILD_CLEARTID, clone(2)).
 //!
 //! # Invariants
 //!
-//! - There is one birth at a time, in the order in which they were begun, and one answer to each, in that order.
-//! - A plan that was begun owns its descriptors: whatever becomes of the ones it was made from, the child gets these.
+//! - There is one answer to each birth that was begun, in the order in which they were begun.
+//! - What a child uses stays until it has left: its papers and the stack with its birth.
+//! - What a child needs of our descriptors is its own when its birth was begun: whatever becomes of ours.
 //! - **Whoever reaps, or asks whose a process is, has taken all answers before.** A child that runs is known to nobody
 //!   until its answer is taken.
 
 use std::collections::VecDeque;
-use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 
-use super::plan::OwnedPlan;
+use super::begun::Begun;
+use super::clone::Stack;
 use super::{Child, SpawnError, SpawnPlan, Spawner, Step};
 
 /// So many may be under way: few enough that their memory does not show.
 const MOST: usize = 16;
 
-/// So many are left when the caller is woken to begin others: enough that the thread never waits for the next one.
+/// So many are left when answers are taken to begin others: enough that no processor waits for the next one.
 const LEAST: usize = 4;
-
-/// The thread's stack. The child has one of its own.
-const STACK_BYTES: usize = 128 * 1024;
 
 /// Makes processes, at once or alongside. `T` is what the caller needs when the answer comes.
 #[derive(Debug)]
 pub struct Births<T> {
-    spawner: Arc<Mutex<Spawner>>,
-    /// Whether a thread gains anything, and is safe: on kernels that give the child a table of descriptors of its own.
+    /// The answers that nobody has taken yet; they are older than all that is under way.
+    settled: VecDeque<(T, Result<Child, SpawnError>)>,
+    /// Dropped before the spawner, whose slots the children may still have to copy.
+    under_way: VecDeque<UnderWay<T>>,
+    spawner: Spawner,
+    /// Whether the child can have a table of descriptors of its own in time.
     alongside: bool,
-    raises: bool,
-    ids: [u32; 2],
-    desk: Option<Desk>,
-    under_way: VecDeque<(T, String)>,
+    /// Those that no child uses.
+    stacks: Vec<Stack>,
 }
 
-/// Where plans are left and answers are found. The thread ends when this is dropped.
+/// A birth that was begun.
 #[derive(Debug)]
-struct Desk(Arc<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    papers: Mutex<Papers>,
-    /// The thread waits here for a plan.
-    todo: Condvar,
-    /// The caller waits here for answers.
-    done: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Papers {
-    plans: VecDeque<OwnedPlan>,
-    answers: VecDeque<Result<Child, SpawnError>>,
-    /// The thread has nothing to do.
-    idle: bool,
-    /// How many answers the caller waits for; 0: it does not wait.
-    wanted: usize,
-    /// One of the two is gone.
-    closed: bool,
+struct UnderWay<T> {
+    what: T,
+    begun: Begun,
+    /// Dropped after the birth: the child has left by then.
+    stack: Stack,
 }
 
 impl<T> Births<T> {
-    /// Births by this spawner. Where the machine has one processor there is no thread.
+    /// Births by this spawner.
     #[must_use]
     pub fn new(spawner: Spawner) -> Self {
         let features = spawner.features();
-        let several = thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
-        Self {
-            alongside: several && features.close_range && features.into_cgroup,
-            raises: spawner.may_raise(),
-            ids: spawner.ids(),
-            spawner: Arc::new(Mutex::new(spawner)),
-            desk: None,
-            under_way: VecDeque::new(),
-        }
+        let alongside = features.close_range && features.into_cgroup;
+        let (settled, under_way) = (VecDeque::new(), VecDeque::new());
+        Self { spawner, alongside, settled, under_way, stacks: Vec::new() }
     }
 
     /// See [`Spawner::may_raise`].
     #[must_use]
     pub fn may_raise(&self) -> bool {
-        self.raises
+        self.spawner.may_raise()
     }
 
     /// See [`Spawner::ids`].
     #[must_use]
     pub fn ids(&self) -> [u32; 2] {
-        self.ids
+        self.spawner.ids()
     }
 
-    /// Makes the process and comes back when it runs its program. Births that are under way come first.
+    /// Makes the process and comes back when it runs its program.
     ///
     /// # Errors
     /// As [`Spawner::spawn`].
-    pub fn spawn(&self, plan: &SpawnPlan<'_>) -> Result<Child, SpawnError> {
-        lock(&self.spawner).spawn(plan)
+    pub fn spawn(&mut self, plan: &SpawnPlan<'_>) -> Result<Child, SpawnError> {
+        self.spawner.spawn(plan)
     }
 
-    /// Whether births can be begun here.
+    /// Whether births can be begun here: on kernels that give the child a table of descriptors of its own.
     #[must_use]
-    pub fn has_thread(&self) -> bool {
+    pub fn go_alongside(&self) -> bool {
         self.alongside
     }
 
     /// Whether there is an answer to be taken, now or soon.
     #[must_use]
     pub fn is_under_way(&self) -> bool {
-        !self.under_way.is_empty()
+        !self.under_way.is_empty() || !self.settled.is_empty()
     }
 
     /// How many answers must be taken before the next birth is begun. Where there are too many births under way, that is
     /// waited for here until most are done: to wake up for each would cost as much as it gains.
     #[must_use]
-    pub fn due(&self) -> usize {
-        let Some(desk) = self.desk.as_ref().filter(|_| self.under_way.len() >= MOST) else { return 0 };
-        let due = self.under_way.len() - LEAST;
-        drop(desk.wait(due));
-        due
+    pub fn due(&mut self) -> usize {
+        if self.under_way.len() >= MOST {
+            let due = self.under_way.len() - LEAST;
+            // By the time that the last of them has left, the others have, mostly.
+            if let Some(last) = self.under_way.get(due - 1) {
+                last.begun.wait();
+            }
+            for _ in 0..due {
+                self.settle_first();
+            }
+        }
+        self.settled.len()
     }
 
-    /// Begins a birth; [`Births::answer`] has what became of it.
+    /// Begins a birth; [`Births::answer`] has what became of it. One that cannot go on by itself is done when this comes
+    /// back.
     ///
     /// # Errors
-    /// EMFILE; the thread cannot be made. Nothing was begun then.
+    /// As [`Spawner::spawn`]. Nothing was begun then.
     pub fn begin(&mut self, plan: SpawnPlan<'_>, what: T) -> Result<(), SpawnError> {
-        let name = plan.program_name();
-        let fail = |source| SpawnError::unplanned(Step::Fork, &name, source);
-        let plan = plan.into_owned().map_err(fail)?;
-        let desk = match &mut self.desk {
-            Some(desk) => desk,
-            none => none.insert(Desk::open(&self.spawner).map_err(fail)?),
+        if self.spawner.must_wait(&plan) {
+            while self.settle_first() {}
+            let child = self.spawner.spawn(&plan)?;
+            self.settled.push_back((what, Ok(child)));
+            return Ok(());
+        }
+        while !self.spawner.has_slots_for(&plan) && self.settle_first() {}
+        let stack = match self.stacks.pop() {
+            Some(stack) => stack,
+            None => Stack::new().map_err(|error| SpawnError::new(&plan, Step::Fork, error))?,
         };
-        desk.leave(plan).map_err(fail)?;
-        self.under_way.push_back((what, name));
+        // SAFETY: the stack lies beside the birth, and is used again once that is settled.
+        let begun = unsafe { Begun::new(&mut self.spawner, plan, &stack) }?;
+        self.under_way.push_back(UnderWay { what, begun, stack });
         Ok(())
     }
 
     /// The answer to the birth that was begun first; waits for it. None: nothing is under way.
     pub fn answer(&mut self) -> Option<(T, Result<Child, SpawnError>)> {
-        let (what, name) = self.under_way.pop_front()?;
-        let answer = self.desk.as_ref().and_then(|desk| desk.wait(1).answers.pop_front());
-        let lost = || Err(SpawnError::unplanned(Step::Fork, &name, ended()));
-        Some((what, answer.unwrap_or_else(lost)))
-    }
-}
-
-impl Desk {
-    /// Opens one, with the thread behind it.
-    fn open(spawner: &Arc<Mutex<Spawner>>) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
-        let (theirs, spawner) = (Self(Arc::clone(&shared)), Arc::clone(spawner));
-        let work = move || {
-            while let Some(plan) = theirs.next() {
-                let answer = lock(&spawner).spawn(plan.plan());
-                // Its descriptors are closed by the time that anybody can count on it.
-                drop(plan);
-                theirs.reply(answer);
-            }
-        };
-        thread::Builder::new().name("births".into()).stack_size(STACK_BYTES).spawn(work)?;
-        Ok(Self(shared))
-    }
-
-    fn leave(&self, plan: OwnedPlan) -> io::Result<()> {
-        let mut papers = lock(&self.0.papers);
-        if papers.closed {
-            return Err(ended());
+        if self.settled.is_empty() {
+            self.settle_first();
         }
-        papers.plans.push_back(plan);
-        if std::mem::take(&mut papers.idle) {
-            self.0.todo.notify_one();
-        }
-        Ok(())
+        self.settled.pop_front()
     }
 
-    /// The next plan; none at the end.
-    fn next(&self) -> Option<OwnedPlan> {
-        let mut papers = lock(&self.0.papers);
-        loop {
-            if papers.closed {
-                return None;
-            }
-            if let Some(plan) = papers.plans.pop_front() {
-                return Some(plan);
-            }
-            papers.idle = true;
-            papers = self.0.todo.wait(papers).unwrap_or_else(PoisonError::into_inner);
-        }
+    /// Waits for the oldest birth that is under way; false if there is none.
+    fn settle_first(&mut self) -> bool {
+        let Some(UnderWay { what, begun, stack }) = self.under_way.pop_front() else { return false };
+        self.settled.push_back((what, begun.settle(&mut self.spawner)));
+        self.stacks.push(stack);
+        true
     }
-
-    fn reply(&self, answer: Result<Child, SpawnError>) {
-        let mut papers = lock(&self.0.papers);
-        papers.answers.push_back(answer);
-        if papers.wanted > 0 && papers.answers.len() >= papers.wanted {
-            papers.wanted = 0;
-            self.0.done.notify_one();
-        }
-    }
-
-    /// Waits until there are so many answers, or nobody who could give them.
-    fn wait(&self, wanted: usize) -> MutexGuard<'_, Papers> {
-        let mut papers = lock(&self.0.papers);
-        while papers.answers.len() < wanted && !papers.closed {
-            papers.wanted = wanted;
-            papers = self.0.done.wait(papers).unwrap_or_else(PoisonError::into_inner);
-        }
-        papers.wanted = 0;
-        papers
-    }
-}
-
-/// Whichever side goes, the other one need not wait for it any more.
-impl Drop for Desk {
-    fn drop(&mut self) {
-        lock(&self.0.papers).closed = true;
-        self.0.todo.notify_one();
-        self.0.done.notify_one();
-    }
-}
-
-/// A panic has left nothing half-changed: the next birth fills the slots anew, and papers are only moved.
-fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
-    it.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn ended() -> io::Error {
-    io::Error::other("the thread that makes processes has ended")
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-    use std::os::fd::AsFd;
+    use std::fs;
+    use std::io::{self, Read};
+    use std::os::fd::{AsFd, OwnedFd};
 
-    use super::super::{Program, Stdio};
+    use super::super::{Identity, Program, Stdio};
     use super::*;
+    use crate::reap::Exit;
 
     fn shell(script: &std::ffi::CStr) -> SpawnPlan<'static> {
         let argv = vec![c"sh".to_owned(), c"-c".to_owned(), script.to_owned()];
@@ -250,10 +163,7 @@ mod tests {
     }
 
     fn births<T>() -> Births<T> {
-        let mut births = Births::new(Spawner::new().unwrap());
-        // Also where the machine that tests has one processor.
-        births.alongside = true;
-        births
+        Births::new(Spawner::new().unwrap())
     }
 
     #[test]
@@ -271,27 +181,13 @@ mod tests {
             let (what, answer) = births.answer().unwrap();
             assert_eq!((what, answer.is_ok()), (number, number % 2 == 0));
             match answer {
-                Ok(child) => assert_eq!(child.pidfd.reap().unwrap(), crate::reap::Exit::Exited(7)),
+                Ok(child) => assert_eq!(child.pidfd.reap().unwrap(), Exit::Exited(7)),
                 Err(error) => assert_eq!(error.step, Step::Exec, "{error}"),
             }
         }
         assert!(!births.is_under_way() && births.answer().is_none());
         // Afterwards as before, at once.
         births.spawn(&shell(c"exit 0")).unwrap().pidfd.reap().unwrap();
-    }
-
-    #[test]
-    fn who_waits_for_a_thread_that_has_ended_is_told() {
-        let mut births = births();
-        let desk = Desk(Arc::default());
-        // As a thread that panics leaves it.
-        drop(Desk(Arc::clone(&desk.0)));
-        births.desk = Some(desk);
-        assert!(births.begin(shell(c"exit 0"), 1).is_err());
-        births.under_way.push_back((2, "sh".to_owned()));
-        let (what, answer) = births.answer().unwrap();
-        assert_eq!(what, 2);
-        assert!(answer.unwrap_err().to_string().contains("cannot make a process"));
     }
 
     #[test]
@@ -312,6 +208,94 @@ mod tests {
             assert_eq!(said, "told\n");
             child.unwrap().pidfd.reap().unwrap();
             drop(others);
+        }
+    }
+
+    /// A plan whose program says what the script says into a pipe.
+    fn speaker<'a>(script: &std::ffi::CStr, writer: &'a io::PipeWriter) -> SpawnPlan<'a> {
+        let mut plan = shell(script);
+        plan.stdio[1] = Stdio::Fd(writer.as_fd());
+        plan
+    }
+
+    /// What the processes of all births have written, each born with one of the plans that `plan` makes.
+    fn said(count: usize, mut plan: impl FnMut(usize, &io::PipeWriter, &mut Births<usize>)) -> String {
+        let mut births = births();
+        let (mut reader, writer) = io::pipe().unwrap();
+        for number in 0..count {
+            plan(number, &writer, &mut births);
+        }
+        drop(writer);
+        let mut numbers = 0..count;
+        while let Some((number, child)) = births.answer() {
+            assert_eq!(Some(number), numbers.next());
+            assert_eq!(child.unwrap().pidfd.reap().unwrap(), Exit::Exited(0), "{number}");
+        }
+        assert_eq!(numbers.next(), None);
+        let mut said = String::new();
+        reader.read_to_string(&mut said).unwrap();
+        said
+    }
+
+    #[test]
+    fn there_may_be_more_descriptors_than_slots_in_one_birth_and_in_all() {
+        for each in [0, 5, 31, 40] {
+            let said = said(12, |number, writer, births| {
+                let file = || -> OwnedFd { fs::File::open("/proc/self/cmdline").unwrap().into() };
+                let files: Vec<OwnedFd> = (0..each).map(|_| file()).collect();
+                let mut plan = speaker(c"ls /proc/self/fd | wc -l", writer);
+                plan.fds = files.iter().map(AsFd::as_fd).collect();
+                births.begin(plan, number).unwrap();
+            });
+            // The three first ones, what is handed over, and the folder that is listed.
+            assert_eq!(said, format!("{}\n", each + 4).repeat(12));
+        }
+    }
+
+    #[test]
+    fn an_oom_score_is_that_of_its_process_alone() {
+        let own = fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+        let said = said(12, |number, writer, births| {
+            let mut plan = speaker(c"cat /proc/self/oom_score_adj", writer);
+            plan.oom_score_adjust = (number % 3 == 1).then_some(900);
+            births.begin(plan, number).unwrap();
+        });
+        assert_eq!(fs::read_to_string("/proc/self/oom_score_adj").unwrap(), own);
+        let mut lines: Vec<&str> = said.lines().collect();
+        lines.sort_unstable();
+        let mut expected: Vec<&str> = [[own.trim(); 8].as_slice(), &["900"; 4]].concat();
+        expected.sort_unstable();
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn those_of_other_users_go_alongside_as_well() {
+        let root = nix::unistd::geteuid().is_root();
+        let said = said(12, |number, writer, births| {
+            let mut plan = speaker(c"id -u", writer);
+            if root && number % 2 == 0 {
+                plan.identity = Some(Identity { uid: 65534, gid: 65534, groups: Vec::new() });
+            }
+            births.begin(plan, number).unwrap();
+        });
+        let others = said.lines().filter(|line| *line == "65534").count();
+        assert_eq!(said.lines().count(), 12);
+        assert!(!root || others == 6, "{said}");
+    }
+
+    #[test]
+    fn who_goes_leaves_no_child_behind_on_its_memory() {
+        for _ in 0..50 {
+            let mut births = births();
+            for number in 0..MOST {
+                births.begin(shell(c"exit 0"), number).unwrap();
+            }
+            // Their papers and stacks are gone afterwards: a child that still used them would end with a signal.
+            drop(births);
+        }
+        for _ in 0..50 * MOST {
+            let status = nix::sys::wait::wait().unwrap();
+            assert!(matches!(status, nix::sys::wait::WaitStatus::Exited(_, 0)), "{status:?}");
         }
     }
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 
+use super::presence::Presence;
 use super::raw::{Errno, syscall};
 
 /// What the child runs. It never returns.
@@ -52,7 +53,8 @@ impl Stack {
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        // SAFETY: the range is the one that `new` mapped, and no child runs on it: `spawn` waits for its exec.
+        // SAFETY: the range is the one that `new` mapped, and no child runs on it: whoever lends it waits
+        // until the child has left.
         let result = unsafe { libc::munmap(self.base.as_ptr(), self.guard + STACK_BYTES) };
         debug_assert_eq!(result, 0, "the mapping was ours");
     }
@@ -64,13 +66,23 @@ fn page_size() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
+/// Whose memory the child uses until its exec.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Memory<'a> {
+    /// A copy: it costs that of the page tables.
+    Copied,
+    /// CLONE_VM | CLONE_VFORK: the parent's, which waits in the call for exec or exit.
+    Lent,
+    /// CLONE_VM | CLONE_CHILD_CLEARTID: the parent's, which goes on, and is told here when the child is past its exec or
+    /// gone. Only with `clone3`.
+    Shared(&'a Presence),
+}
+
 /// How the child is born.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Birth<'a> {
-    /// CLONE_VM | CLONE_VFORK: no copy of the page tables, and the parent waits in the call for exec or exit.
-    pub(super) share_memory: bool,
-    /// CLONE_FILES: no copy of the table of descriptors either. Only with `share_memory`, as a manager that goes on
-    /// would change the table under the child.
+    pub(super) memory: Memory<'a>,
+    /// CLONE_FILES: no copy of the table of descriptors either. Not with a copy of the memory.
     pub(super) share_descriptors: bool,
     /// CLONE_INTO_CGROUP, Linux 5.7. Only with `clone3`.
     pub(super) cgroup: Option<BorrowedFd<'a>>,
@@ -113,7 +125,8 @@ pub(super) fn clone3_answers() -> bool {
 /// # Safety
 /// `entry` with `argument` must keep to raw system calls and to memory that nobody else uses until the child has
 /// called exec or exit: no allocation, no lock, no thread-local storage, no unwinding. All signals must be blocked,
-/// as a handler would run in the child on this memory. Nobody else may use the stack meanwhile.
+/// as a handler would run in the child on this memory. Nobody else may use the stack meanwhile. Of memory that is
+/// shared, the stack, the argument and the presence must stay until the child has left.
 pub(super) unsafe fn clone(
     birth: Birth<'_>,
     stack: &Stack,
@@ -122,8 +135,14 @@ pub(super) unsafe fn clone(
 ) -> Result<(u32, OwnedFd), Errno> {
     let mut pidfd: RawFd = -1;
     let mut flags = (libc::CLONE_PIDFD | birth.namespaces) as u64;
-    if birth.share_memory {
-        flags |= (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
+    let mut child_tid = 0;
+    match birth.memory {
+        Memory::Copied => {}
+        Memory::Lent => flags |= (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
+        Memory::Shared(presence) => {
+            flags |= (libc::CLONE_VM | libc::CLONE_CHILD_CLEARTID) as u64;
+            child_tid = presence.begin() as u64;
+        }
     }
     if birth.share_descriptors {
         flags |= libc::CLONE_FILES as u64;
@@ -132,6 +151,7 @@ pub(super) unsafe fn clone(
         let args = CloneArgs {
             flags: flags | CLEAR_SIGHAND | if birth.cgroup.is_some() { INTO_CGROUP } else { 0 },
             pidfd: &raw mut pidfd as u64,
+            child_tid,
             exit_signal: libc::SIGCHLD as u64,
             stack: stack.low() as u64,
             stack_size: STACK_BYTES as u64,
@@ -149,6 +169,9 @@ pub(super) unsafe fn clone(
         unsafe { enter(libc::SYS_clone, registers, entry, argument) }
     };
     if result < 0 {
+        if let Memory::Shared(presence) = birth.memory {
+            presence.end();
+        }
         return Err((-result) as Errno);
     }
     // SAFETY: the call succeeded, so CLONE_PIDFD has put a descriptor there that is ours alone.

@@ -33,11 +33,6 @@ impl SpawnError {
     }
 
     /// The same with a number of the kernel's.
-    /// Of a birth that did not come to be walked.
-    pub(super) fn unplanned(step: Step, program: &str, source: io::Error) -> Self {
-        Self { step, program: program.to_owned(), action: "cannot make a process".into(), source }
-    }
-
     pub(super) fn from_errno(plan: &SpawnPlan<'_>, step: Step, errno: i32) -> Self {
         Self::new(plan, step, io::Error::from_raw_os_error(errno))
     }

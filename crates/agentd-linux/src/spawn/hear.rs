@@ -21,12 +21,12 @@ pub(super) struct Ear<'a> {
 }
 
 impl Ear<'_> {
-    /// The report that says how it failed, or an empty one when the exec shuts the pipe.
+    /// The report that says how it failed, or an empty one when the exec shuts the pipe. It has until the deadline, which
+    /// was this long after its birth.
     ///
     /// # Errors
     /// TimedOut: it did neither in time. The child is still there.
-    pub(super) fn hear(mut self, timeout: Duration) -> io::Result<Report> {
-        let deadline = Instant::now() + timeout;
+    pub(super) fn hear(mut self, deadline: Instant, timeout: Duration) -> io::Result<Report> {
         while self.wait(deadline)? {
             let mut bytes = [0; Report::BYTES];
             let report = match self.reader.read_exact(&mut bytes) {

@@ -6,10 +6,10 @@
 //!
 //! # Two ways to be born
 //!
-//! A process that keeps the manager's user and group shares its memory until the exec (CLONE_VM | CLONE_VFORK),
-//! which saves copying the page tables. One that changes them gets a copy: on shared memory the change would make
-//! the *manager* undumpable, and a process of that user could stop the child with SIGSTOP and the manager with it.
-//! So does one that changes what the kernel keeps with the memory, or that waits for us to do something for it.
+//! A process that keeps the manager's user and group shares its memory until the exec, which saves copying the page tables:
+//! while the manager waits (CLONE_VM | CLONE_VFORK), or while it goes on and takes the answer later ([`Births`]). One that
+//! changes them gets a copy: on shared memory the change would make the *manager* undumpable, and a process of that user
+//! could stop the child with SIGSTOP and the manager with it. So does one that changes what the kernel keeps with the memory, or that waits for us to do something for it.
 //! Of such a birth the outcome comes over a close-on-exec pipe, within [`EXEC_TIMEOUT`].
 //!
 //! Who shares the memory shares the table of descriptors as well, until its first step: a manager of a thousand
@@ -24,6 +24,7 @@
 //! - The child starts with default dispositions, an empty signal mask and exactly the descriptors of the plan.
 //! - Nothing that was asked for is left out silently.
 
+mod begun;
 mod births;
 mod child;
 mod clone;
@@ -32,16 +33,18 @@ mod features;
 mod hear;
 mod mounts;
 mod namespace;
+mod papers;
 mod plan;
+mod presence;
 mod raw;
 mod slots;
 mod step;
 mod users;
 
-use std::ffi::{CString, c_char};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::time::Duration;
+use std::ptr::NonNull;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
@@ -58,10 +61,12 @@ pub use step::{Step, exit_status_word};
 pub use users::UserMap;
 
 use crate::pidfd::PidFd;
-use child::{Dispositions, Report, Shut, Target, Walk, Who};
-use clone::{Birth, Stack};
+use child::{Report, Target, Walk};
+use clone::{Birth, Memory, Stack};
 use hear::Ear;
-use slots::Slots;
+use papers::Arrays;
+use presence::Presence;
+use slots::{Placed, Slots};
 use users::Answers;
 
 /// How long a process of another user may take from birth to exec before it is killed: far more than a loaded
@@ -81,6 +86,30 @@ pub struct Child {
     pub pid: u32,
     /// What signals go through; readable when it has ended.
     pub pidfd: PidFd,
+}
+
+/// A child between its birth and its exec.
+#[derive(Debug)]
+struct Born {
+    pid: u32,
+    pidfd: PidFd,
+    way: Way,
+}
+
+/// How it is heard of, and what it holds meanwhile.
+#[derive(Debug)]
+enum Way {
+    /// It shares our memory, and writes its report there.
+    Here(Placed),
+    /// It has a copy, and writes its report into a pipe.
+    Apart { reader: io::PipeReader, answers: Option<Answers>, deadline: Instant },
+}
+
+/// What a child needs that is left to itself on our memory.
+#[derive(Debug, Clone, Copy)]
+struct Place<'a> {
+    stack: &'a Stack,
+    presence: &'a Presence,
 }
 
 /// Makes processes. One for the whole manager: it keeps the stack and what is known of the manager itself.
@@ -173,43 +202,93 @@ impl Spawner {
     /// # Errors
     /// The step that failed, with its thing and errno. No process is left.
     pub fn spawn(&mut self, plan: &SpawnPlan<'_>) -> Result<Child, SpawnError> {
-        let fail = |step, source| SpawnError::new(plan, step, source);
-        let null = self.null.as_raw_fd();
-        let mut arrays = Arrays::of(plan, null);
-        let mut walk = self.walk(plan, &mut arrays).map_err(|e| fail(Step::Fds, e))?;
-        if self.shares_memory(plan) {
-            let placed = self.place(null, &mut walk).map_err(|e| fail(Step::Fds, e))?;
-            let born = self.give_birth(plan, true, &mut walk);
-            self.slots.clear(placed, null);
-            let (pid, pidfd) = born?;
-            // SAFETY: the report is a live local; the child, which has written it, is past its exec or gone.
-            let report = unsafe { std::ptr::read_volatile(&raw const walk.report) };
-            return settle(plan, report, pid, pidfd);
-        }
-        self.spawn_apart(plan, &mut walk)
+        let mut arrays = Arrays::of(plan, self.null.as_raw_fd());
+        let mut walk =
+            self.walk(plan, &mut arrays).map_err(|error| SpawnError::new(plan, Step::Fds, error))?;
+        let walk = NonNull::from(&mut walk);
+        // SAFETY: nothing but the child uses the walk, or what it points to, until it has left, which `settle` waits for;
+        // the spawner's own stack is used by one child at a time, as `&mut self` says.
+        let born = unsafe { self.bear(plan, walk, None) }?;
+        // SAFETY: the walk is the one that it was born with.
+        unsafe { self.settle(born, plan, walk) }
     }
 
-    /// The birth of a child with memory of its own, which is heard over a pipe.
-    fn spawn_apart(&self, plan: &SpawnPlan<'_>, walk: &mut Walk<'_>) -> Result<Child, SpawnError> {
+    /// The birth alone. With a place of its own, a child that shares our memory is left to itself; without, it has left
+    /// when this comes back.
+    ///
+    /// # Safety
+    /// Nothing but the child may use the walk, what it points to, and the place, until [`Spawner::settle`] has come back or
+    /// the child has left.
+    unsafe fn bear(
+        &mut self,
+        plan: &SpawnPlan<'_>,
+        mut walk: NonNull<Walk<'_>>,
+        place: Option<Place<'_>>,
+    ) -> Result<Born, SpawnError> {
         let fail = |step, source| SpawnError::new(plan, step, source);
+        // SAFETY: there is no child yet.
+        let papers = unsafe { walk.as_mut() };
+        let stack = place.map_or(&self.stack, |place| place.stack);
+        if self.shares_memory(plan) {
+            let placed = Self::place(self.features, &mut self.slots, self.null.as_raw_fd(), papers)
+                .map_err(|e| fail(Step::Fds, e))?;
+            let memory = place.map_or(Memory::Lent, |place| Memory::Shared(place.presence));
+            let shares_table = papers.own_below.is_some();
+            // SAFETY: the caller vouches for it.
+            let born = unsafe { self.give_birth(plan, memory, shares_table, stack, walk) };
+            return match born {
+                Ok((pid, pidfd)) => Ok(Born { pid, pidfd, way: Way::Here(placed) }),
+                Err(error) => {
+                    self.slots.clear(placed, self.null.as_raw_fd());
+                    Err(error)
+                }
+            };
+        }
         let (reader, writer) = io::pipe().map_err(|e| fail(Step::Fork, e))?;
-        walk.report_fd = Some(writer.as_raw_fd());
-        let users = plan.namespaces.users.as_ref();
+        papers.report_fd = Some(writer.as_raw_fd());
         // One that is born within has set none yet; all others have, and nobody may who gives himself a map.
         let keeps_groups = self.administrates || plan.identity.is_none();
-        let mut answers =
+        let users = plan.namespaces.users.as_ref();
+        let answers =
             users.map(|_| Answers::new(keeps_groups)).transpose().map_err(|e| fail(Step::Fork, e))?;
-        walk.ask = answers.as_ref().map(|answers| answers.ask(!self.administrates));
-        let (pid, pidfd) = self.give_birth(plan, false, walk)?;
-        drop(writer);
-        match (Ear { reader, pid, users: users.zip(answers.as_mut()) }).hear(self.exec_timeout) {
-            Ok(report) => settle(plan, report, pid, pidfd),
-            Err(error) => {
-                // It is left to the reaper, as one that hangs in the kernel would hang us in a wait.
-                let killed = pidfd.send_signal(Signal::SIGKILL as i32);
-                Err(fail(Step::Exec, killed.err().unwrap_or(error)))
+        papers.ask = answers.as_ref().map(|answers| answers.ask(!self.administrates));
+        let deadline = Instant::now() + self.exec_timeout;
+        // SAFETY: the child has a copy of all that it uses.
+        let (pid, pidfd) = unsafe { self.give_birth(plan, Memory::Copied, false, stack, walk) }?;
+        Ok(Born { pid, pidfd, way: Way::Apart { reader, answers, deadline } })
+    }
+
+    /// Waits until a child runs its program or has failed.
+    ///
+    /// # Safety
+    /// Plan and walk are those that it was born with. If it had a place of its own, it has left.
+    unsafe fn settle(
+        &mut self,
+        born: Born,
+        plan: &SpawnPlan<'_>,
+        walk: NonNull<Walk<'_>>,
+    ) -> Result<Child, SpawnError> {
+        let Born { pid, pidfd, way } = born;
+        let report = match way {
+            Way::Here(placed) => {
+                self.slots.clear(placed, self.null.as_raw_fd());
+                // SAFETY: the child, which has written to it, is past its exec or gone.
+                let walk = unsafe { walk.as_ref() };
+                walk.report
             }
-        }
+            Way::Apart { reader, mut answers, deadline } => {
+                let users = plan.namespaces.users.as_ref().zip(answers.as_mut());
+                match (Ear { reader, pid, users }).hear(deadline, self.exec_timeout) {
+                    Ok(report) => report,
+                    Err(error) => {
+                        // It is left to the reaper, as one that hangs in the kernel would hang us in a wait.
+                        let killed = pidfd.send_signal(Signal::SIGKILL as i32);
+                        return Err(SpawnError::new(plan, Step::Exec, killed.err().unwrap_or(error)));
+                    }
+                }
+            }
+        };
+        outcome(plan, report, pid, pidfd)
     }
 
     /// The memory may be shared only with a child that stays who we are, needs nothing of us on its way, and leaves the
@@ -219,19 +298,38 @@ impl Spawner {
         stays && plan.namespaces.users.is_none() && plan.coredump_filter.is_none()
     }
 
+    /// The descriptor of `/dev/null`.
+    fn null(&self) -> RawFd {
+        self.null.as_raw_fd()
+    }
+
+    /// Whether slots are free for all descriptors that the plan has.
+    fn has_slots_for(&self, plan: &SpawnPlan<'_>) -> bool {
+        let own = plan.stdio.iter().filter(|stdio| matches!(stdio, Stdio::Fd(_))).count();
+        let joined = [plan.joined.network, plan.joined.ipc].iter().flatten().count();
+        let program = usize::from(matches!(plan.program, Program::Descriptor { .. }));
+        self.slots.have(own + plan.fds.len() + joined + program)
+    }
+
+    /// Whether the parent has to wait for this child: its OOM score would be that of all who share the memory, but for a
+    /// parent that waits; and one that asks for maps is answered at once.
+    fn must_wait(&self, plan: &SpawnPlan<'_>) -> bool {
+        plan.oom_score_adjust.is_some() && self.shares_memory(plan) || plan.namespaces.users.is_some()
+    }
+
     /// Has the child keep what it needs of a shared table and nothing else, where the kernel can do that.
-    fn place(&self, null: RawFd, walk: &mut Walk<'_>) -> io::Result<usize> {
-        if !self.features.close_range || !self.features.into_cgroup {
-            return Ok(0);
+    fn place(features: Features, slots: &mut Slots, null: RawFd, walk: &mut Walk<'_>) -> io::Result<Placed> {
+        if !features.close_range || !features.into_cgroup {
+            return Ok(Placed::default());
         }
         let target = match &mut walk.target {
             Target::Fd(fd) => Some(fd),
             Target::Path(_) | Target::LastFd => None,
         };
         let joined = walk.joined.iter_mut().flatten();
-        let placed = self.slots.place(walk.sources.iter_mut().chain(target).chain(joined), null)?;
-        walk.own_below = placed.map(|_| self.slots.end());
-        Ok(placed.unwrap_or(0))
+        let placed = slots.place(walk.sources.iter_mut().chain(target).chain(joined), null)?;
+        walk.own_below = placed.is_some().then(|| slots.end());
+        Ok(placed.unwrap_or_default())
     }
 
     /// Filters and Landlock are for those who have CAP_SYS_ADMIN, or give up new privileges, seccomp(2), landlock(7).
@@ -242,23 +340,25 @@ impl Spawner {
     }
 
     /// The birth, with all signals blocked around it: a handler would run in the child on our memory.
-    fn give_birth(
+    ///
+    /// # Safety
+    /// As [`clone::clone`], of the stack, the walk and the presence.
+    unsafe fn give_birth(
         &self,
         plan: &SpawnPlan<'_>,
-        share_memory: bool,
-        walk: &mut Walk<'_>,
+        memory: Memory<'_>,
+        share_descriptors: bool,
+        stack: &Stack,
+        walk: NonNull<Walk<'_>>,
     ) -> Result<(u32, PidFd), SpawnError> {
         let clone3 = self.features.into_cgroup;
-        let share_descriptors = walk.own_below.is_some();
         let cgroup = plan.cgroup.filter(|_| clone3);
         let namespaces = self.birth_namespaces(plan);
-        let birth = Birth { share_memory, share_descriptors, cgroup, namespaces, clone3 };
+        let birth = Birth { memory, share_descriptors, cgroup, namespaces, clone3 };
         let old = raw::set_signal_mask(u64::MAX)
             .map_err(|errno| SpawnError::from_errno(plan, Step::Fork, errno))?;
-        let argument = std::ptr::from_mut(walk).cast();
-        // SAFETY: the walk keeps to raw calls and to itself, all signals are blocked, and the stack is used by one
-        // child at a time, as `&mut self` of `spawn` says.
-        let born = unsafe { clone::clone(birth, &self.stack, child::run, argument) };
+        // SAFETY: the walk keeps to raw calls and to itself, and all signals are blocked; the caller vouches for the rest.
+        let born = unsafe { clone::clone(birth, stack, child::run, walk.as_ptr().cast()) };
         let restored = raw::set_signal_mask(old);
         debug_assert!(restored.is_ok(), "the old mask is a valid one");
         match born {
@@ -274,139 +374,6 @@ impl Spawner {
         let flag = |wanted, flag| if wanted { flag } else { 0 };
         flag(users, libc::CLONE_NEWUSER) | flag(plan.namespaces.pids, libc::CLONE_NEWPID)
     }
-
-    /// What the child has to change: a birth by clone3 leaves only what the manager ignores.
-    fn dispositions(&self, plan: &SpawnPlan<'_>, clone3: bool) -> Dispositions {
-        let reset = if clone3 { self.ignored } else { u64::MAX };
-        let pipe = 1 << (libc::SIGPIPE - 1);
-        let inherited = clone3 && plan.ignore_sigpipe && self.ignored & pipe != 0;
-        Dispositions {
-            reset: if inherited { reset & !pipe } else { reset },
-            ignore_pipe: plan.ignore_sigpipe && !inherited,
-        }
-    }
-
-    /// What the child walks.
-    fn walk<'w>(&self, plan: &'w SpawnPlan<'_>, arrays: &'w mut Arrays) -> io::Result<Walk<'w>> {
-        let clone3 = self.features.into_cgroup;
-        let shut = if self.features.close_range { Shut::Range } else { Shut::EachTo(highest_descriptor()?) };
-        let had = if plan.namespaces.users.is_some() { self.capabilities } else { self.bounding_set };
-        let drop = had & !plan.bounding_set.unwrap_or(u64::MAX);
-        let folder = plan.working_directory.as_ref();
-        Ok(Walk {
-            own_below: None,
-            ask: None,
-            cgroup: plan.cgroup.filter(|_| !clone3).map(|fd| fd.as_raw_fd()),
-            new_session: plan.new_session,
-            dispositions: self.dispositions(plan, clone3),
-            oom_score_adjust: arrays.oom_score_adjust.as_deref(),
-            coredump_filter: arrays.coredump_filter.as_deref(),
-            nice: plan.nice,
-            scheduling: plan.scheduling.map(|s| (policy_number(s), s.priority)),
-            affinity: &arrays.affinity,
-            memory_policy: plan.memory_policy.as_ref().map(|policy| policy.mode as i32),
-            memory_nodes: &arrays.memory_nodes,
-            timer_slack: plan.timer_slack,
-            personality: plan.personality,
-            io_priority: plan.io_priority,
-            namespaces: &plan.namespaces,
-            joined: [plan.joined.network, plan.joined.ipc].map(|fd| fd.map(|fd| fd.as_raw_fd())),
-            trees: &mut arrays.trees,
-            filters: &plan.filters,
-            landlock: plan.landlock.as_ref(),
-            ruleset: None,
-            terminal: plan.terminal.map(|terminal| terminal == Terminal::Force),
-            sources: &mut arrays.sources,
-            shut,
-            rlimits: &arrays.rlimits,
-            umask: plan.umask,
-            root: plan.root_directory.as_ref().map_or(std::ptr::null(), |root| root.as_ptr()),
-            secure_bits: plan.secure_bits,
-            drop,
-            who: plan.identity.as_ref().map(|who| Who { uid: who.uid, gid: who.gid, groups: &who.groups }),
-            keyring: plan.keyring.map(|keyring| keyring == Keyring::Linked),
-            working_directory: folder.map_or(c"/".as_ptr(), |folder| folder.path.as_ptr()),
-            directory_optional: folder.is_some_and(|folder| folder.optional),
-            ambient: (plan.ambient_set != 0 || self.inheritable).then_some(plan.ambient_set),
-            no_new_privileges: plan.no_new_privileges || self.needs_no_new_privileges(plan),
-            pid_slots: &arrays.pid_slots,
-            target: match &plan.program {
-                Program::Path(path) => Target::Path(path.as_ptr()),
-                Program::Descriptor { keep_open: true, .. } => Target::LastFd,
-                Program::Descriptor { fd, keep_open: false, .. } => Target::Fd(fd.as_raw_fd()),
-            },
-            argv: arrays.argv.as_ptr(),
-            envp: arrays.envp.as_ptr(),
-            report_fd: None,
-            report: Report::default(),
-        })
-    }
-}
-
-/// What the walk points to, besides the plan.
-struct Arrays {
-    argv: Vec<*const c_char>,
-    envp: Vec<*const c_char>,
-    /// Keeps the texts that `envp` and `pid_slots` point to.
-    _pid_texts: Vec<Vec<u8>>,
-    pid_slots: Vec<*mut u8>,
-    sources: Vec<RawFd>,
-    rlimits: Vec<(u32, libc::rlimit64)>,
-    oom_score_adjust: Option<Vec<u8>>,
-    coredump_filter: Option<Vec<u8>>,
-    affinity: Vec<u8>,
-    memory_nodes: Vec<u8>,
-    trees: Vec<RawFd>,
-}
-
-/// Ten digits of the largest pid and NUL.
-const PID_ROOM: usize = 11;
-
-impl Arrays {
-    fn of(plan: &SpawnPlan<'_>, null: RawFd) -> Self {
-        let mut pid_texts: Vec<Vec<u8>> =
-            plan.pid_variables.iter().map(|name| [name.as_bytes(), b"=", &[0; PID_ROOM]].concat()).collect();
-        let pid_slots: Vec<*mut u8> =
-            pid_texts.iter_mut().map(|text| text.as_mut_ptr().wrapping_add(text.len() - PID_ROOM)).collect();
-        let pid_entries = pid_texts.iter().map(|text| text.as_ptr().cast());
-        let limit = |r: &crate::rlimit::Rlimit| {
-            (r.resource as u32, libc::rlimit64 { rlim_cur: r.soft, rlim_max: r.hard })
-        };
-        Self {
-            argv: pointers(&plan.argv).chain([std::ptr::null()]).collect(),
-            envp: pointers(&plan.envp).chain(pid_entries).chain([std::ptr::null()]).collect(),
-            pid_slots,
-            sources: plan.sources(null),
-            rlimits: plan.rlimits.iter().map(limit).collect(),
-            oom_score_adjust: plan.oom_score_adjust.map(|score| score.to_string().into_bytes()),
-            coredump_filter: plan.coredump_filter.map(|bits| format!("{bits:#x}").into_bytes()),
-            affinity: bit_mask(&plan.affinity),
-            memory_nodes: plan.memory_policy.as_ref().map(|p| bit_mask(&p.nodes)).unwrap_or_default(),
-            trees: vec![-1; plan.namespaces.mounts.len()],
-            _pid_texts: pid_texts,
-        }
-    }
-}
-
-/// The policy as sched_setscheduler(2) takes it.
-fn policy_number(scheduling: Scheduling) -> i32 {
-    scheduling.policy as i32 | if scheduling.reset_on_fork { libc::SCHED_RESET_ON_FORK } else { 0 }
-}
-
-/// The bits of sched_setaffinity(2) and set_mempolicy(2), in whole words of the kernel's; empty where no number is named.
-fn bit_mask(numbers: &[u32]) -> Vec<u8> {
-    let Some(highest) = numbers.iter().max() else { return Vec::new() };
-    let mut mask = vec![0; (*highest as usize / 64 + 1) * 8];
-    for number in numbers {
-        // The kernel's words have the machine's byte order, which is little-endian on all that agentd knows.
-        mask[*number as usize / 8] |= 1 << (number % 8);
-    }
-    mask
-}
-
-/// The strings as the kernel takes them.
-fn pointers(strings: &[CString]) -> impl Iterator<Item = *const c_char> {
-    strings.iter().map(|string| string.as_ptr())
 }
 
 /// The capabilities of which prctl(2) PR_CAPBSET_READ says this: 1 for what is in the bounding set, 0 for what is not, an
@@ -415,13 +382,6 @@ fn bounding_set(wanted: impl Fn(raw::Raw) -> bool) -> u64 {
     (0..64)
         .filter(|number| wanted(raw::prctl(libc::PR_CAPBSET_READ, *number, 0)))
         .fold(0, |set, number| set | 1 << number)
-}
-
-/// The highest descriptor that is open now, for kernels without close_range.
-fn highest_descriptor() -> io::Result<RawFd> {
-    let names =
-        std::fs::read_dir("/proc/self/fd")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    Ok(names.filter_map(|name| name.parse().ok()).max().unwrap_or(0))
 }
 
 /// What clone3 says of the cgroup and of namespaces: clone(2), "ERRORS".
@@ -438,7 +398,7 @@ fn birth_step(errno: i32, birth: &Birth<'_>) -> Step {
 }
 
 /// A child without a report runs its program; one with a report is gone, and reaped here.
-fn settle(plan: &SpawnPlan<'_>, report: Report, pid: u32, pidfd: PidFd) -> Result<Child, SpawnError> {
+fn outcome(plan: &SpawnPlan<'_>, report: Report, pid: u32, pidfd: PidFd) -> Result<Child, SpawnError> {
     let Some(step) = Step::from_number(report.step) else { return Ok(Child { pid, pidfd }) };
     match pidfd.reap() {
         Ok(_) => {

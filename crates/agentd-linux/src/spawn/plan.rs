@@ -1,8 +1,7 @@
 //! What a process is to be, resolved by the parent in full: no name is looked up after the birth.
 
 use std::ffi::CString;
-use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use super::mounts::Namespaces;
 use crate::landlock;
@@ -275,104 +274,13 @@ impl<'a> SpawnPlan<'a> {
     }
 }
 
-/// A plan that owns its descriptors, so that it can be carried out elsewhere.
-#[derive(Debug)]
-pub(super) struct OwnedPlan {
-    /// Borrows from `_kept`, and is dropped before.
-    plan: SpawnPlan<'static>,
-    _kept: Kept,
-}
-
-/// Copies of descriptors, one for each, with the number that it was made from.
-#[derive(Debug, Default)]
-struct Kept(Vec<(RawFd, OwnedFd)>);
-
-impl Kept {
-    /// A copy of the descriptor, borrowed for as long as this is not dropped: the caller must see to that.
-    fn copy(&mut self, fd: BorrowedFd<'_>) -> io::Result<BorrowedFd<'static>> {
-        let known = self.0.iter().find(|(from, _)| *from == fd.as_raw_fd()).map(|(_, copy)| copy.as_raw_fd());
-        let number = match known {
-            Some(number) => number,
-            None => {
-                let copy = fd.try_clone_to_owned()?;
-                let number = copy.as_raw_fd();
-                self.0.push((fd.as_raw_fd(), copy));
-                number
-            }
-        };
-        // SAFETY: it stays open as long as `self`, which nothing is taken out of, lies beside the plan that borrows it.
-        Ok(unsafe { BorrowedFd::borrow_raw(number) })
-    }
-}
-
-impl OwnedPlan {
-    pub(super) fn plan(&self) -> &SpawnPlan<'_> {
-        &self.plan
-    }
-}
-
 impl SpawnPlan<'_> {
-    /// The same plan with copies of its descriptors.
+    /// The same plan for as long as anybody likes.
     ///
-    /// # Errors
-    /// EMFILE.
-    pub(super) fn into_owned(self) -> io::Result<OwnedPlan> {
-        let mut kept = Kept::default();
-        let program = match self.program {
-            Program::Path(path) => Program::Path(path),
-            Program::Descriptor { fd, name, keep_open } => {
-                Program::Descriptor { fd: kept.copy(fd)?, name, keep_open }
-            }
-        };
-        let mut stdio = [Stdio::Null; 3];
-        for (copy, stdio) in stdio.iter_mut().zip(self.stdio) {
-            *copy = match stdio {
-                Stdio::Null => Stdio::Null,
-                Stdio::Fd(fd) => Stdio::Fd(kept.copy(fd)?),
-                Stdio::Inherit => Stdio::Inherit,
-            };
-        }
-        let fds = self.fds.into_iter().map(|fd| kept.copy(fd)).collect::<io::Result<_>>()?;
-        let cgroup = self.cgroup.map(|fd| kept.copy(fd)).transpose()?;
-        let joined = Joined {
-            network: self.joined.network.map(|fd| kept.copy(fd)).transpose()?,
-            ipc: self.joined.ipc.map(|fd| kept.copy(fd)).transpose()?,
-        };
-        let plan = SpawnPlan {
-            program,
-            stdio,
-            fds,
-            cgroup,
-            joined,
-            argv: self.argv,
-            envp: self.envp,
-            pid_variables: self.pid_variables,
-            working_directory: self.working_directory,
-            umask: self.umask,
-            identity: self.identity,
-            bounding_set: self.bounding_set,
-            ambient_set: self.ambient_set,
-            no_new_privileges: self.no_new_privileges,
-            rlimits: self.rlimits,
-            nice: self.nice,
-            oom_score_adjust: self.oom_score_adjust,
-            scheduling: self.scheduling,
-            affinity: self.affinity,
-            io_priority: self.io_priority,
-            root_directory: self.root_directory,
-            secure_bits: self.secure_bits,
-            keyring: self.keyring,
-            memory_policy: self.memory_policy,
-            coredump_filter: self.coredump_filter,
-            timer_slack: self.timer_slack,
-            personality: self.personality,
-            ignore_sigpipe: self.ignore_sigpipe,
-            terminal: self.terminal,
-            new_session: self.new_session,
-            namespaces: self.namespaces,
-            filters: self.filters,
-            landlock: self.landlock,
-        };
-        Ok(OwnedPlan { plan, _kept: kept })
+    /// # Safety
+    /// Its descriptors must not be used once what it borrows them from has ended.
+    pub(super) unsafe fn outlive(self) -> SpawnPlan<'static> {
+        // SAFETY: a lifetime changes nothing of how a value lies in memory, and the caller vouches for what it means.
+        unsafe { std::mem::transmute::<SpawnPlan<'_>, SpawnPlan<'static>>(self) }
     }
 }

@@ -18,6 +18,7 @@ pub(super) use mount::{
 
 use core::arch::asm;
 use core::ffi::{c_char, c_int, c_long};
+use core::sync::atomic::AtomicU32;
 
 /// A positive errno.
 pub(super) type Errno = i32;
@@ -215,6 +216,13 @@ pub(super) fn cloexec_from(first: u32) -> Raw {
 pub(super) fn unshare_below(first: u32) -> Raw {
     const UNSHARE: usize = libc::CLOSE_RANGE_UNSHARE as usize;
     numbers(libc::SYS_close_range, [first as usize, u32::MAX as usize, UNSHARE, 0, 0, 0])
+}
+
+/// futex(2) FUTEX_WAIT, of the kind that the kernel wakes for CLONE_CHILD_CLEARTID: not a private one.
+pub(super) fn futex_wait(word: &AtomicU32, expected: u32) -> Raw {
+    let address = word.as_ptr() as usize;
+    // SAFETY: the call reads the word, which is borrowed; without a timeout it reads nothing else.
+    unsafe { syscall(libc::SYS_futex, [address, libc::FUTEX_WAIT as usize, expected as usize, 0, 0, 0]) }
 }
 
 /// close(2).

@@ -117,7 +117,7 @@ fn execute(world: &mut World, spawn: &Spawn) -> Result<Option<u32>, SpawnFailure
         plan.secure_bits = Some(service.execution.secure_bits).filter(|bits| *bits != 0);
     }
     plan.cgroup = run.cgroup.as_ref().map(AsFd::as_fd);
-    let alongside = world.births.is_under_way() || world.busy && world.births.has_thread();
+    let alongside = world.births.is_under_way() || world.busy && world.births.go_alongside();
     let child = match alongside {
         true => match world.births.begin(plan, Begun::of(spawn)) {
             Ok(()) => return Ok(None),
