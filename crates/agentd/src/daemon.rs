@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::control::Inbound;
 use crate::control::server::Server;
-use crate::perform::{births, perform, sweeper, takeover};
+use crate::perform::{births, perform, slices, sweeper, takeover};
 use crate::takeover::handover::Handover;
 use crate::takeover::reexec;
 use crate::watch::{Sources, Woken};
@@ -239,9 +239,10 @@ impl Daemon {
     }
 
     /// What `RuntimeDirectoryPreserve=restart` and `FileDescriptorStorePreserve=restart` have kept goes with a unit that
-    /// is down and has no job to come up again.
+    /// is down and has no job to come up again, and so does the cgroup of a slice.
     fn remove_kept(&mut self) {
-        if self.world.kept_folders.is_empty() && self.world.stores.is_empty() {
+        let World { kept_folders, stores, stopped_slices, .. } = &self.world;
+        if kept_folders.is_empty() && stores.is_empty() && stopped_slices.is_empty() {
             return;
         }
         let manager = &self.manager;
@@ -249,6 +250,7 @@ impl Daemon {
         let rests =
             |name: &UnitName| manager.unit(name).is_none_or(|unit| down(unit.active) && unit.job.is_none());
         self.world.remove_kept_folders(rests);
+        slices::remove_stopped(&mut self.world, rests);
         self.world.stores.remove_rested(rests, |name| manager.unit(name).is_some());
     }
 

@@ -1,6 +1,6 @@
 //! All that the shell holds besides the engine: what effects act on and what watching needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ const WRITE_OUT: std::time::Duration = std::time::Duration::from_secs(3);
 const STARTED: &str = "39f53479d3a045ac8e11786248231fbf";
 
 /// systemd's message id of "Stopped …".
-const STOPPED: &str = "9d1aaa27d60140bd96365438aad20286";
+pub const STOPPED: &str = "9d1aaa27d60140bd96365438aad20286";
 
 /// The shell's own state. The main loop owns it.
 pub struct World {
@@ -157,6 +157,8 @@ pub struct World {
     pub loaded: UnitSet,
     /// The slices that have their bounds, with the definitions that say them.
     pub bounded: BTreeMap<String, Option<Arc<Unit>>>,
+    /// Slices that were stopped and whose cgroups are still there.
+    pub stopped_slices: BTreeSet<UnitName>,
     /// What units are to each other by them.
     pub edges: Arc<Edges>,
     /// What was loaded only to be looked at.

@@ -17,6 +17,14 @@ fn setup(name: &str) -> Setup {
     setup
 }
 
+/// Where a cgroup lies that is beside that of a unit.
+fn cgroup_folder(group: &str, other: &str) -> std::path::PathBuf {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let tree = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2")).unwrap();
+    let above = group.trim_end_matches("/x.slice/x-y.slice/deep.service").trim_start_matches('/');
+    std::path::Path::new(tree.split(' ').nth(1).unwrap()).join(above).join(other)
+}
+
 #[test]
 fn a_slice_comes_with_its_units_and_takes_them_along() {
     let mut manager = setup("slices").start();
@@ -57,6 +65,17 @@ fn a_slice_comes_with_its_units_and_takes_them_along() {
         [("deep", "inactive"), ("x-y.slice", "inactive"), ("x.slice", "inactive"), ("plain", "active")]
     {
         assert_eq!(manager.property(unit, "ActiveState"), state, "{unit}");
+    }
+    if !group.is_empty() {
+        let folder = |slice: &str| cgroup_folder(&group, slice);
+        for slice in ["x.slice", "x.slice/x-y.slice"] {
+            manager.until(&format!("the cgroup of {slice} stays"), |_| !folder(slice).exists());
+        }
+        assert!(folder("system.slice").exists());
+        manager.ok(&["start", "deep"]);
+        assert!(folder("x.slice/x-y.slice/deep.service").exists(), "and comes again");
+        manager.ok(&["stop", "deep"]);
+        assert!(folder("x.slice/x-y.slice").exists(), "nobody has stopped the slice");
     }
     manager.ok(&["start", "new-one.slice"]);
     assert_eq!(manager.property("new.slice", "ActiveState"), "active", "nobody has named it before");

@@ -18,7 +18,7 @@ use nix::sys::stat::{Mode, mkdirat};
 
 use super::detect::{self, Layout, Mount};
 use super::error::CgroupError;
-use super::leaf::Leaf;
+use super::leaf::{Leaf, Removal, remove_empty};
 use super::limits::Limits;
 
 /// A controller that limits of units need.
@@ -268,6 +268,22 @@ impl CgroupRoot {
             true => leaf.limit(&limits.clone().or_defaults(), self.enforceable),
             false => leaf.limit(limits, self.enforceable),
         }
+    }
+
+    /// Removes a slice's cgroup if nothing is in it. It is made again when something is to live there.
+    ///
+    /// # Errors
+    /// As [`Leaf::remove_empty`].
+    pub fn remove_slice(&mut self, slice: &str) -> Result<Removal, CgroupError> {
+        let within = slice_chain(slice).join("/");
+        if within.is_empty() || !self.slices.contains_key(&within) {
+            return Ok(Removal::Removed);
+        }
+        let removal = remove_empty(&detect::join(&self.folder, &within))?;
+        if removal == Removal::Removed {
+            self.slices.remove(&within);
+        }
+        Ok(removal)
     }
 
     /// The unit that a process belongs to by its cgroup path: `SLICE/…/UNIT` below our root is UNIT. None: it is

@@ -325,6 +325,7 @@ fn build_world(
     let watches = if cgroups.is_some() { Watches::new()? } else { Watches::default() };
     Ok(World {
         bounded: BTreeMap::new(),
+        stopped_slices: std::collections::BTreeSet::new(),
         now,
         started: now.realtime,
         scratch: Vec::new(),

@@ -146,7 +146,10 @@ pub fn perform(world: &mut World, effect: Effect, events: &mut VecDeque<Event>) 
             kept.keep(&unit, memo, runs, now.boottime);
         }
         Effect::TakeOver { id, run, unit, main } => takeover::take_over(world, id, run, unit, main),
-        Effect::Log(record) => world.log(record),
+        Effect::Log(record) => {
+            slices::note_stopped(world, &record);
+            world.log(record);
+        }
         Effect::Shutdown { kind, argument } => {
             world.ending = Some(kind);
             world.reboot_argument = argument;

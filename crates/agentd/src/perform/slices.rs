@@ -2,15 +2,16 @@
 //!
 //! # Invariants
 //! - No process is born into a slice before the slice has its bounds.
-//! - A slice's cgroup outlives its units: what is bounded once stays so until a newer definition is loaded.
+//! - A slice's cgroup outlives its units, and goes when the slice itself is stopped.
 
 use std::sync::Arc;
 
-use agentd_linux::cgroup::{CgroupError, CgroupRoot};
+use agentd_engine::Record;
+use agentd_linux::cgroup::{CgroupError, CgroupRoot, Removal};
 use agentd_unit::{Unit, UnitName};
 
 use super::bounds::Bounds;
-use crate::world::World;
+use crate::world::{STOPPED, World};
 
 /// Gives each slice down to this one its bounds, once.
 ///
@@ -28,6 +29,28 @@ pub fn bound(world: &mut World, slice: &str) -> Result<(), CgroupError> {
         }
     }
     Ok(())
+}
+
+/// A slice that is said to have stopped: its cgroup is to go.
+pub fn note_stopped(world: &mut World, record: &Record) {
+    let stopped = record.message_id == Some(STOPPED) && !world.is_ending && world.cgroups.is_some();
+    if let Some(slice) = record.unit.as_ref().filter(|unit| stopped && unit.is_slice()) {
+        world.stopped_slices.insert(slice.clone());
+    }
+}
+
+/// Removes the cgroups of slices that were stopped, as soon as nothing is in them any more. `rests`: it is still down.
+pub fn remove_stopped(world: &mut World, rests: impl Fn(&UnitName) -> bool) {
+    // By their names the inner ones come first: `a-b.slice` before `a.slice`.
+    for slice in std::mem::take(&mut world.stopped_slices) {
+        let Some(cgroups) = world.cgroups.as_mut().filter(|_| rests(&slice)) else { continue };
+        match cgroups.remove_slice(slice.as_str()) {
+            Ok(Removal::Removed) => drop(world.bounded.remove(slice.as_str())),
+            // What `KillMode` let live on is in it.
+            Ok(Removal::Busy) => drop(world.stopped_slices.insert(slice)),
+            Err(error) => tracing::warn!(unit = %slice, "{slice}: {}", super::plan::chain(&error)),
+        }
+    }
 }
 
 /// Gives slices the bounds of newer definitions. What the kernel refuses is told, and stays as it was.
