@@ -4,6 +4,7 @@ pub mod bpf;
 pub mod cgroup;
 pub mod datagram;
 pub mod descriptor;
+pub mod door;
 pub mod epoll;
 pub mod exec;
 pub mod executable;

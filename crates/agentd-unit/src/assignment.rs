@@ -148,3 +148,33 @@ pub(crate) struct Assignments<'a> {
     /// What it assigns, in the order of the file.
     pub assignments: Vec<Assignment<'a>>,
 }
+
+impl Assignments<'_> {
+    /// Takes everything out; the room stays.
+    pub(crate) fn clear(&mut self) {
+        self.sections.clear();
+        self.assignments.clear();
+    }
+
+    /// The room that this has, for other texts: what is as large as before is put where the old stood, and of nothing
+    /// there is nothing to move.
+    pub(crate) fn emptied<'b>(mut self) -> Assignments<'b> {
+        self.clear();
+        Assignments {
+            sections: self.sections.into_iter().map_while(|_| None).collect(),
+            assignments: self.assignments.into_iter().map_while(|_| None).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_used_again() {
+        let (sections, assignments) = (Vec::with_capacity(7), Vec::with_capacity(30));
+        let again = Assignments { sections, assignments }.emptied();
+        assert_eq!((again.sections.capacity(), again.assignments.capacity()), (7, 30));
+    }
+}

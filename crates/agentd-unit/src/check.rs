@@ -21,10 +21,10 @@ const TIMER_RUNTIME_MAX: Duration = Duration::from_secs(30);
 pub(crate) fn cross_check(
     name: &UnitName,
     draft: &mut Draft,
-    main: &Arc<SourceFile>,
+    files: &[Arc<SourceFile>],
     out: &mut Vec<Diagnostic>,
 ) {
-    let mut check = Check { name, draft, main, out };
+    let mut check = Check { name, draft, files, out };
     check.own_edges();
     check.aliases();
     match name.unit_type() {
@@ -50,7 +50,7 @@ pub(crate) fn cross_check(
 struct Check<'a> {
     name: &'a UnitName,
     draft: &'a mut Draft,
-    main: &'a Arc<SourceFile>,
+    files: &'a [Arc<SourceFile>],
     out: &'a mut Vec<Diagnostic>,
 }
 
@@ -58,8 +58,9 @@ impl Check<'_> {
     /// A finding at a key, else at the section, else at the top of the main file.
     fn tell(&mut self, severity: Severity, section: Section, key: &'static str, message: String, help: &str) {
         let place = self.draft.key(section, key).or_else(|| self.draft.section(section)).cloned();
-        let place = place.unwrap_or_else(|| Place { source: Arc::clone(self.main), span: 0..0 });
-        let finding = Diagnostic::error(&place.source, place.span, message).with_help(help.to_owned());
+        let Place { file, span } = place.unwrap_or(Place { file: 0, span: 0..0 });
+        let Some(file) = self.files.get(file) else { return };
+        let finding = Diagnostic::error(file, span, message).with_help(help.to_owned());
         self.out.push(Diagnostic { severity, ..finding });
     }
 

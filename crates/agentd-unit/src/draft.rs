@@ -1,20 +1,18 @@
 //! A unit's sections while its files are applied to them.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::schema::Section;
 use crate::sections::{
     AgentSection, CapabilityMask, InstallSection, PathSection, RolloutSection, ServiceSection, SliceSection,
     SnapshotSection, SocketSection, TimerSection, UnitSection,
 };
-use crate::source::SourceFile;
 
 /// Where a key was last set: what a finding about it points at.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
-    /// The file.
-    pub source: Arc<SourceFile>,
+    /// The file: its place among those of the unit.
+    pub file: usize,
     /// The key in it.
     pub span: Range<usize>,
 }
@@ -46,10 +44,24 @@ pub(crate) struct Draft {
     pub ambient: Option<CapabilityMask>,
     sections: [Option<Place>; Section::ALL.len()],
     /// A few dozen at most in nearly every file: one after the other they are found sooner than in a tree.
-    keys: Vec<(Section, &'static str, Place)>,
+    keys: Keys,
 }
 
+/// Keys that were set, and where.
+pub(crate) type Keys = Vec<(Section, &'static str, Place)>;
+
 impl Draft {
+    /// An empty one that notes the keys in this list.
+    pub(crate) fn noting_in(mut keys: Keys) -> Self {
+        keys.clear();
+        Self { keys, ..Self::default() }
+    }
+
+    /// The list that the keys were noted in.
+    pub(crate) fn into_keys(self) -> Keys {
+        self.keys
+    }
+
     /// Notes that a file has a section.
     pub(crate) fn saw_section(&mut self, section: Section, place: Place) {
         self.sections[section as usize].get_or_insert(place);
@@ -59,12 +71,7 @@ impl Draft {
     pub(crate) fn saw_key(&mut self, section: Section, key: &'static str, place: Place) {
         match self.keys.iter_mut().find(|(of, known, _)| (*of, *known) == (section, key)) {
             Some((.., known)) => *known = place,
-            None => {
-                if self.keys.is_empty() {
-                    self.keys.reserve(16);
-                }
-                self.keys.push((section, key, place));
-            }
+            None => self.keys.push((section, key, place)),
         }
     }
 

@@ -10,12 +10,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::assignment::{Assignment, Assignments, Name, Pieces, Raw, Value};
+use crate::bytes;
 use crate::diagnostic::{Diagnostic, quote};
 use crate::source::SourceFile;
 use crate::toml_front::MAX_ERRORS;
 
-/// So many sections or keys few files exceed.
+/// So many sections few files exceed.
 const FEW: usize = 16;
+
+/// What some editors put in front of a text in UTF-8.
+const BOM: char = '\u{feff}';
 
 /// What systemd takes for white space.
 const fn is_blank(byte: u8) -> bool {
@@ -54,14 +58,14 @@ pub(crate) enum Item<'a> {
     },
 }
 
-/// Reads a file. What could be read is returned also where there are errors, so that all are found in one pass.
+/// Reads a file into an empty list; what is wrong with it. What could be read is there also where there are errors, so
+/// that all are found in one pass.
 #[must_use]
-pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments<'_>, Vec<Diagnostic>) {
-    let mut found = Assignments { sections: Vec::new(), assignments: Vec::with_capacity(FEW) };
+pub(crate) fn read<'a>(source: &'a Arc<SourceFile>, found: &mut Assignments<'a>) -> Vec<Diagnostic> {
     // The sections from the first on that are not few any more.
     let mut places = BTreeMap::new();
     let mut current = 0;
-    let problems = walk(source, &mut |item| match item {
+    walk(source, &mut |item| match item {
         Item::Section(name) => {
             let count = found.sections.len();
             let early = found.sections.iter().take(FEW).position(|known| known.text == name.text);
@@ -78,8 +82,7 @@ pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments<'_>, Vec<Diagnostic
             found.assignments.push(Assignment { section: current, key, value });
         }
         Item::Assignment { .. } | Item::Blank | Item::Comment(_) => {}
-    });
-    (found, problems)
+    })
 }
 
 /// Reads a file into all that stands in it, comments too.
@@ -91,36 +94,34 @@ pub(crate) fn items(source: &Arc<SourceFile>) -> (Vec<Item<'_>>, Vec<Diagnostic>
 }
 
 /// Hands on what stands in a file, one thing after the other; what is wrong with it.
-fn walk<'a>(source: &'a Arc<SourceFile>, each: &mut dyn FnMut(Item<'a>)) -> Vec<Diagnostic> {
-    let mut reader = Reader { source, each, problems: Vec::new(), section: Where::Nowhere };
+fn walk<'a>(source: &'a Arc<SourceFile>, each: &mut impl FnMut(Item<'a>)) -> Vec<Diagnostic> {
+    let text = source.text();
+    let has = |byte| bytes::find(byte, text.as_bytes()).is_some();
+    let fine = source.broken().is_empty() && !has(b'\0') && !has(b'\r');
+    let mut reader = Reader { source, each, problems: Vec::new(), section: Where::Nowhere, fine };
     let mut pending: Option<Logical<'_>> = None;
-    let mut start = 0;
-    for physical in source.text().split_inclusive('\n') {
-        let mut line = start..start + physical.len();
-        start = line.end;
-        let text = physical.strip_suffix('\n').unwrap_or(physical);
-        let text = text.strip_suffix('\r').unwrap_or(text);
-        line.end = line.start + text.len();
-        if line.start == 0 && text.starts_with('\u{feff}') {
-            line.start = '\u{feff}'.len_utf8();
-        }
-        let text = &source.text()[line.clone()];
-        let trimmed = trim_start(text);
+    let mut start = if text.starts_with(BOM) { BOM.len_utf8() } else { 0 };
+    while start < text.len() {
+        let rest = &text[start..];
+        let physical = bytes::find(b'\n', rest.as_bytes()).map_or(rest, |end| &rest[..end]);
+        let (first, next) = (start, start + physical.len() + 1);
+        start = next;
+        let physical = physical.strip_suffix('\r').unwrap_or(physical);
+        let trimmed = trim_start(physical);
         if trimmed.starts_with(['#', ';']) {
-            (reader.each)(Item::Comment(line.end - trimmed.len()..line.end));
+            let end = first + physical.len();
+            (reader.each)(Item::Comment(end - trimmed.len()..end));
             continue;
         }
         let mut logical = match pending.take() {
-            None => {
-                Logical { text: Cow::Borrowed(text), pieces: Pieces { first: line.start, later: Vec::new() } }
-            }
+            None => Logical { text: Cow::Borrowed(physical), pieces: Pieces { first, later: Vec::new() } },
             Some(mut logical) => {
-                logical.pieces.later.push((logical.text.len(), line.start));
-                logical.text.to_mut().push_str(text);
+                logical.pieces.later.push((logical.text.len(), first));
+                logical.text.to_mut().push_str(physical);
                 logical
             }
         };
-        let backslashes = text.bytes().rev().take_while(|byte| *byte == b'\\').count();
+        let backslashes = physical.bytes().rev().take_while(|byte| *byte == b'\\').count();
         if backslashes % 2 == 1 {
             let joined = logical.text.to_mut();
             joined.pop();
@@ -163,14 +164,16 @@ enum Where<'a> {
     In(Cow<'a, str>),
 }
 
-struct Reader<'a, 'e> {
+struct Reader<'a, 'e, E> {
     source: &'a Arc<SourceFile>,
-    each: &'e mut dyn FnMut(Item<'a>),
+    each: &'e mut E,
     problems: Vec<Diagnostic>,
     section: Where<'a>,
+    /// Whether no line can have a character that no value can hold: the file has none.
+    fine: bool,
 }
 
-impl<'a> Reader<'a, '_> {
+impl<'a, E: FnMut(Item<'a>)> Reader<'a, '_, E> {
     fn line(&mut self, logical: &Logical<'a>) {
         let text = &*logical.text;
         let content = trim_start(text);
@@ -180,15 +183,16 @@ impl<'a> Reader<'a, '_> {
         if content.is_empty() {
             return (self.each)(Item::Blank);
         }
-        if !self.characters_are_fine(logical, &whole) {
+        if !self.fine && !self.characters_are_fine(logical, &whole) {
             return;
         }
         if content.starts_with('[') {
             return self.header(logical, whole);
         }
-        let Some((before, after)) = content.split_once('=') else {
+        let Some(equal) = bytes::find(b'=', content.as_bytes()) else {
             return self.no_equal_sign(content, logical.pieces.range(&whole));
         };
+        let (before, after) = (&content[..equal], &content[equal + 1..]);
         let key = whole.start..whole.start + trim_end(before).len();
         let key = Name { span: logical.pieces.range(&key), text: logical.part(key) };
         if key.text.is_empty() {

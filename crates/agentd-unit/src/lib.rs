@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod assignment;
+mod bytes;
 pub mod calendar;
 mod check;
 pub mod conditions;
@@ -16,6 +17,7 @@ pub mod edges;
 pub mod effective;
 pub mod escape;
 pub mod exec;
+mod hash;
 pub mod import;
 mod ini_front;
 pub mod loader;

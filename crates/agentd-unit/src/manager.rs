@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::assignment::{Assignment, Raw};
+use crate::assignment::{Assignment, Assignments, Raw};
 use crate::diagnostic::{Diagnostic, quote};
 use crate::source::SourceFile;
 use crate::toml_front;
@@ -67,7 +67,8 @@ impl ManagerSettings {
     /// alone.
     #[must_use]
     pub fn parse(source: &Arc<SourceFile>) -> (Self, Vec<Diagnostic>) {
-        let (read, mut diagnostics) = toml_front::read(source);
+        let mut read = Assignments::default();
+        let mut diagnostics = toml_front::read(source, &mut read);
         let mut settings = Self::default();
         for section in
             read.sections.iter().filter(|name| name.text != SECTION && !name.text.starts_with("X-"))

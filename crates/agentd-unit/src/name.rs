@@ -6,6 +6,8 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::bytes;
+
 /// The longest name, in bytes, as in systemd (UNIT_NAME_MAX).
 const NAME_MAX: usize = 255;
 
@@ -123,7 +125,9 @@ impl UnitName {
             let character = text[place..].chars().next().unwrap_or_default();
             return Err(UnitNameError::Character { name: text.to_owned(), character });
         }
-        let (stem, ending) = text.rsplit_once('.').ok_or_else(|| UnitNameError::NoType(text.to_owned()))?;
+        let dot = text.bytes().rposition(|byte| byte == b'.');
+        let dot = dot.ok_or_else(|| UnitNameError::NoType(text.to_owned()))?;
+        let (stem, ending) = (&text[..dot], &text[dot + 1..]);
         if UnitType::of_ending(ending).is_none() {
             return Err(UnitNameError::NoType(text.to_owned()));
         }
@@ -168,19 +172,22 @@ impl UnitName {
     /// The name without its type: `web`, `agent@2` (specifier `%N`, unescaped only where asked).
     #[must_use]
     pub fn stem(&self) -> &str {
-        self.0.rsplit_once('.').map_or(&self.0, |(stem, _)| stem)
+        let dot = self.0.bytes().rposition(|byte| byte == b'.');
+        dot.map_or(&self.0, |dot| &self.0[..dot])
     }
 
     /// What stands before the `@`, or the stem: `agent` (specifier `%p`).
     #[must_use]
     pub fn prefix(&self) -> &str {
-        self.stem().split_once('@').map_or(self.stem(), |(prefix, _)| prefix)
+        let stem = self.stem();
+        bytes::find(b'@', stem.as_bytes()).map_or(stem, |at| &stem[..at])
     }
 
     /// What stands after the `@`: `Some("2")` for an instance, `Some("")` for a template.
     #[must_use]
     pub fn instance(&self) -> Option<&str> {
-        self.stem().split_once('@').map(|(_, instance)| instance)
+        let at = bytes::find(b'@', self.0.as_bytes())?;
+        self.stem().get(at + 1..)
     }
 
     /// Whether it is a template such as `agent@.service`, which itself never runs.

@@ -8,7 +8,7 @@ use crate::assignment::{Assignment, Assignments, Name, Raw, Value};
 use crate::check;
 use crate::diagnostic::{Diagnostic, Severity, nearest, quote};
 use crate::digest::digest;
-use crate::draft::{Draft, Place};
+use crate::draft::{Draft, Keys, Place};
 use crate::exec::ExecKind;
 use crate::ini_front;
 use crate::name::{UnitName, UnitType};
@@ -41,21 +41,46 @@ pub struct Parsed {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// Room that one unit after the other is read in, so that it is asked for once.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    /// What one file says.
+    found: Assignments<'static>,
+    /// Its sections.
+    sections: Vec<Option<Section>>,
+    /// The keys that were set.
+    keys: Keys,
+}
+
 /// Reads a unit from its main file and its drop-ins, in the order in which they apply.
 #[must_use]
 pub fn parse_unit(name: &UnitName, files: &[Arc<SourceFile>], context: &ParseContext<'_>) -> Parsed {
-    let mut reader = Reader::new(name, context, Vec::new());
+    parse_unit_on(&mut Desk::default(), name, files, context)
+}
+
+/// The same, on a desk that was used before.
+#[must_use]
+pub(crate) fn parse_unit_on(
+    desk: &mut Desk,
+    name: &UnitName,
+    files: &[Arc<SourceFile>],
+    context: &ParseContext<'_>,
+) -> Parsed {
+    let mut reader = Reader::new(desk, name, context, Vec::new());
     reader.files(files);
     if !reader.resets.is_empty() {
         // Rare, so that reading once more without what was taken back costs nobody anything.
-        reader = Reader::new(name, context, std::mem::take(&mut reader.resets));
+        let resets = take(&mut reader.resets);
+        reader = Reader::new(desk, name, context, resets);
         reader.files(files);
     }
     let mut unit = assemble(name, files, &mut reader.draft);
     unit.warnings = reader.diagnostics.iter().filter(|d| !d.is_error()).map(Diagnostic::to_string).collect();
     unit.load = load_state(&reader.diagnostics);
     let own = own_units(&mut unit, &reader.draft);
-    Parsed { unit, own, diagnostics: reader.diagnostics }
+    let Reader { draft, diagnostics, found, sections, .. } = reader;
+    *desk = Desk { found, sections, keys: draft.into_keys() };
+    Parsed { unit, own, diagnostics }
 }
 
 fn load_state(diagnostics: &[Diagnostic]) -> LoadState {
@@ -75,8 +100,11 @@ struct Reader<'a> {
     diagnostics: Vec<Diagnostic>,
     /// How many warnings and errors were found, those that are not told too.
     counts: [usize; 2],
-    /// Room for the sections of one file.
+    /// Room for what one file says, and for its sections.
+    found: Assignments<'static>,
     sections: Vec<Option<Section>>,
+    /// The file that is being read: its place among those of the unit.
+    number: usize,
     /// How many assignments of all files were looked at.
     position: usize,
     /// Keys that an empty value at this position makes what they are by default: what was set before it does not count.
@@ -89,15 +117,23 @@ struct Reader<'a> {
 type Reset = (Section, &'static str, usize);
 
 impl<'r> Reader<'r> {
-    fn new(name: &'r UnitName, context: &'r ParseContext<'r>, taken_back: Vec<Reset>) -> Self {
+    fn new(
+        desk: &mut Desk,
+        name: &'r UnitName,
+        context: &'r ParseContext<'r>,
+        taken_back: Vec<Reset>,
+    ) -> Self {
+        let Desk { found, sections, keys } = take(desk);
         let (diagnostics, resets) = (Vec::new(), Vec::new());
         Self {
             name,
             context,
-            draft: Draft::default(),
+            draft: Draft::noting_in(keys),
             diagnostics,
             counts: [0; 2],
-            sections: Vec::new(),
+            found,
+            sections,
+            number: 0,
             position: 0,
             taken_back,
             resets,
@@ -105,20 +141,24 @@ impl<'r> Reader<'r> {
     }
 
     fn files(&mut self, files: &[Arc<SourceFile>]) {
-        for file in files {
+        let mut found = take(&mut self.found).emptied();
+        for (number, file) in files.iter().enumerate() {
+            self.number = number;
             let first = self.diagnostics.len();
-            let (found, problems) = match file.syntax() {
-                Syntax::Toml => toml_front::read(file),
-                Syntax::Systemd => ini_front::read(file),
+            found.clear();
+            let problems = match file.syntax() {
+                Syntax::Toml => toml_front::read(file, &mut found),
+                Syntax::Systemd => ini_front::read(file, &mut found),
             };
             problems.into_iter().for_each(|problem| self.tell(problem));
             self.file(file, &found);
             self.diagnostics[first..].sort_by_key(|diagnostic| diagnostic.span.start);
         }
+        self.found = found.emptied();
         let sound = !self.diagnostics.iter().any(Diagnostic::is_error);
-        if let Some(main) = files.first().filter(|_| sound) {
+        if sound && !files.is_empty() {
             strict::expand(self.name, self.context, &mut self.draft);
-            check::cross_check(self.name, &mut self.draft, main, &mut self.diagnostics);
+            check::cross_check(self.name, &mut self.draft, files, &mut self.diagnostics);
         }
     }
 
@@ -147,7 +187,7 @@ impl<'r> Reader<'r> {
         let unit_type = self.name.unit_type();
         let (message, help) = match Section::from_name(text) {
             Some(section) if section.fits(unit_type) => {
-                let place = Place { source: Arc::clone(file), span: name.span.clone() };
+                let place = Place { file: self.number, span: name.span.clone() };
                 self.draft.saw_section(section, place);
                 return Some(section);
             }
@@ -260,7 +300,7 @@ impl<'r> Reader<'r> {
         if reset {
             self.draft.forget_key(section, setting.key);
         } else {
-            let place = Place { source: Arc::clone(source), span: assignment.key.span.clone() };
+            let place = Place { file: self.number, span: assignment.key.span.clone() };
             self.draft.saw_key(section, setting.key, place);
         }
     }

@@ -30,8 +30,10 @@ pub enum Syntax {
 
 impl Syntax {
     fn of(path: &Path) -> Self {
-        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-        if ending == "conf" || UnitType::ALL.iter().any(|unit_type| unit_type.as_str() == ending) {
+        let path = path.as_os_str().as_encoded_bytes();
+        let ending = path.rsplit(|byte| matches!(byte, b'.' | b'/')).next().unwrap_or_default();
+        if ending == b"conf" || UnitType::ALL.iter().any(|unit_type| unit_type.as_str().as_bytes() == ending)
+        {
             Self::Systemd
         } else {
             Self::Toml

@@ -16,11 +16,10 @@ const DEPTH: usize = 8;
 /// So many keys or sections are compared with each other, to see that each stands once.
 const KEYS: usize = 64;
 
-/// The file's content; `None`: the full reader is needed.
+/// Puts the file's content into an empty list; `None`: the full reader is needed, and what was put there is a part.
 #[must_use]
-pub(crate) fn read(text: &str) -> Option<Assignments<'_>> {
+pub(crate) fn read<'a>(text: &'a str, found: &mut Assignments<'a>) -> Option<()> {
     let mut reader = Reader { text, at: 0 };
-    let mut found = Assignments::default();
     // Where the keys of the present section begin.
     let mut first = 0;
     while reader.next_line() {
@@ -48,7 +47,7 @@ pub(crate) fn read(text: &str) -> Option<Assignments<'_>> {
         reader.end_of_line()?;
         found.assignments.push(Assignment { section, key, value });
     }
-    (reader.at == text.len()).then_some(found)
+    (reader.at == text.len()).then_some(())
 }
 
 struct Reader<'a> {

@@ -14,22 +14,23 @@ use crate::toml_fast;
 /// So many errors of one file are told; whoever mends these sees the others next.
 pub(crate) const MAX_ERRORS: usize = 100;
 
-/// Reads a file. What could be read is returned also where there are errors, so that all are found in one pass.
+/// Reads a file into an empty list; what is wrong with it. What could be read is there also where there are errors, so
+/// that all are found in one pass.
 #[must_use]
-pub(crate) fn read(source: &Arc<SourceFile>) -> (Assignments<'_>, Vec<Diagnostic>) {
-    if let Some(found) = toml_fast::read(source.text()).filter(|_| source.broken().is_empty()) {
-        return (found, Vec::new());
+pub(crate) fn read<'a>(source: &'a Arc<SourceFile>, found: &mut Assignments<'a>) -> Vec<Diagnostic> {
+    if source.broken().is_empty() && toml_fast::read(source.text(), found).is_some() {
+        return Vec::new();
     }
-    read_fully(source)
+    found.clear();
+    read_fully(source, found)
 }
 
 /// The same by the full reader alone.
-fn read_fully(source: &Arc<SourceFile>) -> (Assignments<'_>, Vec<Diagnostic>) {
+fn read_fully<'a>(source: &'a Arc<SourceFile>, found: &mut Assignments<'a>) -> Vec<Diagnostic> {
     let (document, syntax) = DeTable::parse_recoverable(source.text());
     let mut reader = Reader { source, problems: Vec::new() };
-    let mut found = Assignments::default();
     for (name, value) in in_order(document.get_ref()) {
-        reader.section(name, value, &mut found);
+        reader.section(name, value, found);
     }
     let mut problems: Vec<_> =
         syntax.iter().take(MAX_ERRORS).map(|error| syntax_error(source, error)).collect();
@@ -42,14 +43,14 @@ fn read_fully(source: &Arc<SourceFile>) -> (Assignments<'_>, Vec<Diagnostic>) {
         let sound = |span: &Range<usize>| !broken.iter().any(|line| line.contains(&span.start));
         // Behind an unclosed bracket the reader takes keys for sections; a section stands behind a bracket.
         let bracketed = |name: &Name<'_>| source.text()[..name.span.start].trim_end().ends_with('[');
-        keep(&mut found, bracketed, sound);
+        keep(found, bracketed, sound);
         problems.extend(reader.problems.into_iter().filter(|problem| sound(&problem.span)));
     }
     problems.extend(source.broken().iter().take(MAX_ERRORS).map(|at| {
         let help = "write the file as UTF-8 text".to_owned();
         Diagnostic::error(source, *at..*at + 1, "the line is no UTF-8 text").with_help(help)
     }));
-    (found, problems)
+    problems
 }
 
 /// Drops sections, with all that stands in them, and assignments by the place of their key.
@@ -242,8 +243,11 @@ mod tests {
     /// Both ways through a text: if the short one goes through, it finds what the full one finds, and no error.
     fn is_same(text: &str) -> bool {
         let source = Arc::new(SourceFile::new("a.service.toml", text));
-        let Some(short) = toml_fast::read(text) else { return false };
-        let (full, problems) = read_fully(&source);
+        let (mut short, mut full) = (Assignments::default(), Assignments::default());
+        if toml_fast::read(text, &mut short).is_none() {
+            return false;
+        }
+        let problems = read_fully(&source, &mut full);
         assert!(problems.is_empty(), "{text:?}: {problems:?}");
         assert_eq!((&short.sections, &short.assignments), (&full.sections, &full.assignments), "{text:?}");
         true
@@ -283,7 +287,8 @@ mod tests {
             "[A]\nx",
             "\u{feff}[A]",
         ] {
-            assert!(toml_fast::read(text).is_none(), "{text:?} is for the full reader");
+            let found = &mut Assignments::default();
+            assert!(toml_fast::read(text, found).is_none(), "{text:?} is for the full reader");
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use agentd_engine::EffectId;
+use agentd_linux::door::KernelDoor;
 use agentd_linux::epoll::Waker;
 use agentd_linux::user::Accounts;
 use agentd_protocol::CallError;
@@ -137,7 +138,8 @@ impl Loading {
             trusted: Trusted(if uid == 0 { vec![0] } else { vec![0, uid] }),
             specifiers: specifiers(config, uid, accounts),
             zone: LocalZone::of_machine(Path::new("/etc/localtime")),
-        });
+        })
+        .through(&KernelDoor);
         let (sender, receiver) = mpsc::channel();
         let (turn, waker, policy) = (Arc::default(), Arc::new(Waker::new()?), config.trust);
         Ok(Self { loader, turn, waker, sender, receiver, policy, uid })

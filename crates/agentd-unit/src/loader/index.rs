@@ -2,11 +2,16 @@
 
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::door::{Door, OpenFolder, open_path};
 use super::open::Trusted;
 use super::{Problem, scan};
+use crate::hash::Quick;
 use crate::name::UnitName;
 use crate::search_path::{SearchPath, TierKind};
 
@@ -69,14 +74,18 @@ pub(super) enum Pull {
 }
 
 /// Everything in the search path, by name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Index {
+    /// The way to the kernel.
+    door: &'static dyn Door,
+    /// The folders of the tiers that are used.
+    open: Vec<(PathBuf, File)>,
     /// The tiers' folders that exist, with all links in their paths resolved.
     pub(super) folders: Vec<PathBuf>,
     /// Units; templates too.
     pub(super) units: BTreeMap<UnitName, Entry>,
     /// By the folder's stem (`web.service`, `web-.service`, `service`); there sorted by the file's name, each once.
-    pub(super) drop_ins: HashMap<String, Vec<(String, DropIn)>>,
+    pub(super) drop_ins: HashMap<String, Vec<(String, DropIn)>, Quick>,
     /// Owner, edge and pulled unit; `false`: masked by a link to /dev/null.
     pub(super) pulls: BTreeMap<(UnitName, Pull, UnitName), bool>,
     /// `NAME.enabled` and `NAME.disabled`.
@@ -94,7 +103,9 @@ pub(super) struct Index {
 /// One tier while it is read.
 pub(super) struct TierFolder<'a> {
     /// The folder, with no link in its path.
-    pub(super) path: &'a Path,
+    pub(super) folder: OpenFolder<'a>,
+    /// The way to the kernel.
+    pub(super) door: &'static dyn Door,
     /// Who writes it.
     pub(super) kind: TierKind,
     /// Who may own what lies in it.
@@ -103,8 +114,8 @@ pub(super) struct TierFolder<'a> {
 
 impl Index {
     /// Looks at every tier, highest first.
-    pub(super) fn scan(search: &SearchPath, trusted: &Trusted) -> Self {
-        let mut index = Self::default();
+    pub(super) fn scan(search: &SearchPath, trusted: &Trusted, door: &'static dyn Door) -> Self {
+        let mut index = Self::new(door);
         let mut seen = BTreeSet::new();
         let mut tiers = Vec::new();
         for tier in &search.tiers {
@@ -123,15 +134,50 @@ impl Index {
             }
         }
         index.folders = tiers.iter().map(|(path, _)| path.clone()).collect();
-        for (path, kind) in &tiers {
-            match trusted.folder(path) {
-                Ok(()) => scan::tier(&mut index, &TierFolder { path, kind: *kind, trusted }),
-                Err(error) => {
-                    index.problem(path, format!("its units are not used: {}", error.one_line()));
+        for (path, kind) in tiers {
+            if let Err(error) = trusted.folder(&path) {
+                index.problem(&path, format!("its units are not used: {}", error.one_line()));
+                continue;
+            }
+            match open_path(&path) {
+                Ok(file) => {
+                    let folder = OpenFolder { path: &path, file: &file };
+                    scan::tier(&mut index, &TierFolder { folder, door, kind, trusted });
+                    index.open.push((path, file));
                 }
+                Err(error) => index.problem(&path, format!("cannot be read: {error}")),
             }
         }
         index
+    }
+
+    fn new(door: &'static dyn Door) -> Self {
+        Self {
+            door,
+            open: Vec::new(),
+            folders: Vec::new(),
+            units: BTreeMap::new(),
+            drop_ins: HashMap::default(),
+            pulls: BTreeMap::new(),
+            markers: BTreeMap::new(),
+            runtime_markers: BTreeSet::new(),
+            runtime_folders: Vec::new(),
+            signatures: HashSet::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Opens a file of a tier, or of a folder of drop-ins in it, as [`Door::open`] does.
+    ///
+    /// # Errors
+    /// As [`Door::open`].
+    pub(super) fn open(&self, path: &Path) -> std::io::Result<File> {
+        // Tiers may lie in each other: the nearest is that with the shortest way.
+        let below = self.open.iter().filter_map(|(folder, file)| Some((folder, file, below(folder, path)?)));
+        match below.min_by_key(|(.., name)| name.as_os_str().len()) {
+            Some((path, file, name)) => self.door.open(OpenFolder { path, file }, name),
+            None => open_path(path),
+        }
     }
 
     /// Whether a file is gone after the next boot.
@@ -206,6 +252,14 @@ impl Index {
     }
 }
 
+/// The way from a folder to what lies below it.
+fn below<'p>(folder: &Path, path: &'p Path) -> Option<&'p Path> {
+    let (folder, path) = (folder.as_os_str().as_bytes(), path.as_os_str().as_bytes());
+    let rest = path.strip_prefix(folder)?;
+    let name = if folder.ends_with(b"/") { rest } else { rest.strip_prefix(b"/")? };
+    (!name.is_empty()).then(|| Path::new(OsStr::from_bytes(name)))
+}
+
 /// The stems of the folders that hold a unit's drop-ins, the most special first: `a-b@1.service`, `a-b@.service`,
 /// `a-.service`, `service`. Whoever signs a unit looks where the loader looks.
 #[must_use]
@@ -231,4 +285,23 @@ fn each_stem(name: &UnitName, each: &mut dyn FnMut(&str)) {
         each(&stem);
     }
     each(unit_type);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_below_a_folder_has_a_way_from_it() {
+        for (folder, path, way) in [
+            ("/etc/units", "/etc/units/a.service", Some("a.service")),
+            ("/etc/units", "/etc/units/a.service.d/b.conf", Some("a.service.d/b.conf")),
+            ("/", "/a.service", Some("a.service")),
+            ("/etc/units", "/etc/units-of-others/a.service", None),
+            ("/etc/units", "/etc/units", None),
+            ("/etc/units", "/etc/units/", None),
+        ] {
+            assert_eq!(below(Path::new(folder), Path::new(path)), way.map(Path::new), "{folder} and {path}");
+        }
+    }
 }

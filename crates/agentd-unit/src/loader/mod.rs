@@ -8,6 +8,7 @@
 
 mod both;
 mod builtin;
+mod door;
 mod files;
 mod gate;
 mod index;
@@ -20,6 +21,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use door::{Door, Kind, OpenFolder, StandardDoor};
 pub use files::{FileState, NamedFile};
 pub use gate::{Admission, Gate, OpenGate, UnitFile, UnitFiles};
 pub use index::drop_in_stems;
@@ -87,13 +89,21 @@ pub struct LoadReport {
 #[derive(Debug, Clone)]
 pub struct Loader {
     config: LoaderConfig,
+    door: &'static dyn Door,
 }
 
 impl Loader {
-    /// A loader; nothing is read yet.
+    /// A loader that asks the kernel by way of the standard library; nothing is read yet.
     #[must_use]
     pub const fn new(config: LoaderConfig) -> Self {
-        Self { config }
+        Self { config, door: &StandardDoor }
+    }
+
+    /// The same loader with another way to the kernel.
+    #[must_use]
+    pub const fn through(mut self, door: &'static dyn Door) -> Self {
+        self.door = door;
+        self
     }
 
     /// What it loads from.
@@ -112,7 +122,7 @@ impl Loader {
     /// asked for by name, and that no unit names.
     #[must_use]
     pub fn load_with(&self, instances: &[UnitName], gate: &dyn Gate) -> LoadReport {
-        let index = Index::scan(&self.config.search, &self.config.trusted);
+        let index = Index::scan(&self.config.search, &self.config.trusted, self.door);
         let mut pass = Pass::new(&self.config, &index, gate);
         pass.all(instances);
         let files = files::states(&index, &pass);
@@ -127,7 +137,7 @@ impl Loader {
     /// `NotFound`.
     #[must_use]
     pub fn load_unit(&self, name: &UnitName, gate: &dyn Gate) -> Unit {
-        let index = Index::scan(&self.config.search, &self.config.trusted);
+        let index = Index::scan(&self.config.search, &self.config.trusted, self.door);
         let mut pass = Pass::new(&self.config, &index, gate);
         pass.one(name);
         let id = index.resolve(name).unwrap_or_else(|_| name.clone());
@@ -143,7 +153,7 @@ impl Loader {
     /// systemd loads units when they are first named. Empty if nothing is found under the name.
     #[must_use]
     pub fn find(&self, name: &UnitName, is_known: &dyn Fn(&UnitName) -> bool, gate: &dyn Gate) -> UnitSet {
-        let index = Index::scan(&self.config.search, &self.config.trusted);
+        let index = Index::scan(&self.config.search, &self.config.trusted, self.door);
         let mut pass = Pass::new(&self.config, &index, gate);
         pass.with_references(name, is_known);
         let mut set = UnitSet::new();

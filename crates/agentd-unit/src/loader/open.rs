@@ -2,20 +2,15 @@
 //! but the trusted can have written it.
 
 use std::fmt;
-use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use super::door::{Kind, open_path};
 
 /// The largest file that is read, in bytes. A unit is a page of text; a megabyte is beyond every honest one.
 pub const MAX_FILE: u64 = 1024 * 1024;
-
-/// `O_NOFOLLOW` and `O_NONBLOCK` of open(2); `std` sets `O_CLOEXEC` itself. The numbers are the kernel's and differ
-/// by architecture.
-#[cfg(any(target_arch = "x86", target_arch = "x86_64", target_arch = "riscv64", target_arch = "s390x"))]
-const OPEN_FLAGS: i32 = 0o400_000 | 0o4000;
-#[cfg(any(target_arch = "arm", target_arch = "aarch64", target_arch = "powerpc64"))]
-const OPEN_FLAGS: i32 = 0o100_000 | 0o4000;
 
 /// `ELOOP`: what open(2) says to a link under `O_NOFOLLOW`.
 const ELOOP: i32 = 40;
@@ -130,34 +125,35 @@ pub fn read_file(path: &Path, trusted: &Trusted) -> Result<Vec<u8>, OpenError> {
     // A socket cannot be opened and a device may do things when it is: look before, and again through the descriptor.
     let before =
         std::fs::symlink_metadata(path).map_err(|error| OpenError::Read { path: path.to_owned(), error })?;
-    let kind = before.file_type();
-    if !kind.is_file() {
-        return Err(OpenError::Kind { path: path.to_owned(), kind: kind_of(kind) });
+    let kind = Kind::from(before.file_type());
+    if kind != Kind::File {
+        return Err(OpenError::Kind { path: path.to_owned(), kind: kind.as_str() });
     }
     let mut buffer = Vec::new();
-    let length = read_listed(path, trusted, &mut buffer)?.len();
+    let length = read_opened(open_path(path), path, trusted, &mut buffer)?.len();
     buffer.truncate(length);
     Ok(buffer)
 }
 
-/// The same of what its folder just listed as a regular file, so that it need not be looked at before. The bytes stand
-/// in `buffer`, which is for one file after the other.
+/// The same of what its folder listed as a regular file, so that it was not looked at before it was opened. The bytes
+/// stand in `buffer`, which is for one file after the other.
 ///
 /// # Errors
 /// See [`OpenError`].
-pub(super) fn read_listed<'b>(
+pub(super) fn read_opened<'b>(
+    opened: io::Result<File>,
     path: &Path,
     trusted: &Trusted,
     buffer: &'b mut Vec<u8>,
 ) -> Result<&'b [u8], OpenError> {
     let failed = |error: io::Error| OpenError::Read { path: path.to_owned(), error };
     let kind = |kind: &'static str| OpenError::Kind { path: path.to_owned(), kind };
-    let file = OpenOptions::new().read(true).custom_flags(OPEN_FLAGS).open(path).map_err(|error| {
-        if error.raw_os_error() == Some(ELOOP) { kind("a symbolic link") } else { failed(error) }
+    let file = opened.map_err(|error| {
+        if error.raw_os_error() == Some(ELOOP) { kind(Kind::Link.as_str()) } else { failed(error) }
     })?;
     let meta = file.metadata().map_err(failed)?;
     if !meta.is_file() {
-        return Err(kind(kind_of(meta.file_type())));
+        return Err(kind(Kind::from(meta.file_type()).as_str()));
     }
     trusted.check(path, &meta)?;
     let length = read_bounded(&file, &meta, buffer).map_err(failed)?;
@@ -187,22 +183,5 @@ fn read_bounded(mut file: &File, meta: &Metadata, buffer: &mut Vec<u8>) -> io::R
             return Ok(length);
         }
         buffer.resize(length + 4096, 0);
-    }
-}
-
-/// What something is that is no regular file, with its article.
-pub(super) fn kind_of(kind: FileType) -> &'static str {
-    if kind.is_dir() {
-        "a folder"
-    } else if kind.is_symlink() {
-        "a symbolic link"
-    } else if kind.is_fifo() {
-        "a FIFO"
-    } else if kind.is_socket() {
-        "a socket"
-    } else if kind.is_char_device() || kind.is_block_device() {
-        "a device"
-    } else {
-        "something"
     }
 }

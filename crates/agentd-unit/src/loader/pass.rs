@@ -48,7 +48,9 @@ impl<'a> Pass<'a> {
     pub(super) fn new(config: &'a LoaderConfig, index: &'a Index, gate: &'a dyn Gate) -> Self {
         let mut aliases: BTreeMap<UnitName, Vec<UnitName>> = BTreeMap::new();
         for (alias, entry) in &index.units {
-            if let (Entry::Alias { .. }, Ok(id)) = (entry, index.resolve(alias)) {
+            if matches!(entry, Entry::Alias { .. })
+                && let Ok(id) = index.resolve(alias)
+            {
                 aliases.entry(id).or_default().push(alias.clone());
             }
         }
@@ -208,7 +210,7 @@ impl<'a> Pass<'a> {
         let unit = match ReadFiles::of_slice(name, (self.config, self.index, &mut self.shelf)) {
             Ok(None) => Unit::without_file(name.clone()),
             Ok(Some(read)) => {
-                let mut unit = read.parse(name, self.config, self.gate).0;
+                let mut unit = read.parse(name, &mut self.shelf, (self.config, self.gate)).0;
                 if let Some(slice) = &self.slice {
                     unit.place(slice);
                 }
@@ -271,7 +273,7 @@ impl<'a> Pass<'a> {
         shelf: &mut Shelf,
     ) -> (Unit, Vec<Unit>) {
         match ReadFiles::read(name, path, aliases, (self.config, self.index, shelf)) {
-            Ok(Some(read)) => read.parse(name, self.config, self.gate),
+            Ok(Some(read)) => read.parse(name, shelf, (self.config, self.gate)),
             Ok(None) => (masked(name, path), Vec::new()),
             Err(why) => {
                 let mut unit = Unit::not_found(name.clone());

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::index::{DropInState, Index};
-use super::open::{OpenError, read_listed};
+use super::open::{OpenError, read_opened};
 use super::{Admission, Gate, LoaderConfig, UnitFile, UnitFiles, read_file};
+use crate::hash::Quick;
 use crate::name::UnitName;
-use crate::parse::{ParseContext, parse_unit};
+use crate::parse::{Desk, ParseContext, parse_unit_on};
 use crate::search_path::TierKind;
 use crate::source::{Origin, SourceFile};
 use crate::unit::{LoadState, Unit};
@@ -20,8 +21,10 @@ use crate::unit::{LoadState, Unit};
 pub(super) struct Shelf {
     /// For the bytes of the file that is being read.
     buffer: Vec<u8>,
+    /// For what the file says that is being parsed.
+    desk: Desk,
     /// The texts that were read: units of one template, or with one drop-in, share them.
-    texts: HashSet<Arc<str>>,
+    texts: HashSet<Arc<str>, Quick>,
 }
 
 impl Shelf {
@@ -29,9 +32,9 @@ impl Shelf {
         &mut self,
         path: &Arc<Path>,
         origin: Origin,
-        config: &LoaderConfig,
+        (config, index): (&LoaderConfig, &Index),
     ) -> Result<ReadFile, OpenError> {
-        let bytes = read_listed(path, &config.trusted, &mut self.buffer)?;
+        let bytes = read_opened(index.open(path), path, &config.trusted, &mut self.buffer)?;
         let Ok(text) = str::from_utf8(bytes) else {
             let source = SourceFile::from_bytes(&**path, bytes).with_origin(origin);
             return Ok(ReadFile { source: Arc::new(source), bytes: Some(bytes.to_owned()) });
@@ -96,7 +99,7 @@ impl ReadFiles {
         aliases: &[UnitName],
         (config, index, shelf): (&LoaderConfig, &Index, &mut Shelf),
     ) -> Result<Option<Self>, String> {
-        let main = shelf.read(path, Origin::Unit, config).map_err(|error| error.one_line())?;
+        let main = shelf.read(path, Origin::Unit, (config, index)).map_err(|error| error.one_line())?;
         if main.is_empty() {
             return Ok(None);
         }
@@ -126,12 +129,15 @@ impl ReadFiles {
         names: impl IntoIterator<Item = &'a UnitName>,
         (config, index, shelf): (&LoaderConfig, &Index, &mut Shelf),
     ) -> Result<(), String> {
-        for drop_in in index.drop_ins_of(names) {
+        let drop_ins = index.drop_ins_of(names);
+        files.reserve_exact(drop_ins.len());
+        for drop_in in drop_ins {
             if let DropInState::Bad(why) = &drop_in.state {
                 return Err(format!("{}: {why}", drop_in.path.display()));
             }
             let origin = if drop_in.kind == TierKind::Control { Origin::Control } else { Origin::Unit };
-            let file = shelf.read(&drop_in.path, origin, config).map_err(|error| error.one_line())?;
+            let file =
+                shelf.read(&drop_in.path, origin, (config, index)).map_err(|error| error.one_line())?;
             // An empty one takes the name from lower tiers and says nothing.
             if !file.is_empty() {
                 files.push(file);
@@ -141,7 +147,12 @@ impl ReadFiles {
     }
 
     /// The gate first, then the parser, over the same bytes.
-    pub(super) fn parse(self, name: &UnitName, config: &LoaderConfig, gate: &dyn Gate) -> (Unit, Vec<Unit>) {
+    pub(super) fn parse(
+        self,
+        name: &UnitName,
+        shelf: &mut Shelf,
+        (config, gate): (&LoaderConfig, &dyn Gate),
+    ) -> (Unit, Vec<Unit>) {
         let signed = self.files.iter().enumerate().filter(|(_, file)| !file.is_control());
         // `web.service`, `web.service.d/10-limits.conf`.
         let files: Vec<UnitFile<'_>> =
@@ -164,7 +175,7 @@ impl ReadFiles {
         };
         let sources: Vec<_> = self.files.into_iter().map(|file| file.source).collect();
         let context = ParseContext { specifiers: &config.specifiers, zone: &config.zone };
-        let parsed = parse_unit(name, &sources, &context);
+        let parsed = parse_unit_on(&mut shelf.desk, name, &sources, &context);
         let (mut unit, mut own) = (parsed.unit, parsed.own);
         if !self.has_main {
             let first = unit.fragment.take();

@@ -157,6 +157,9 @@ impl<'a> ApplyContext<'a> {
 
     /// The words of a line: quotes keep one together and go, escapes stay, then specifiers are resolved.
     fn words_of_line<'v>(&mut self, value: &Value<'_>, text: &'v str) -> Option<Vec<PlacedWord<'v>>> {
+        if values::words::is_one_plain(text) && !text.contains('%') {
+            return Some(vec![(value.span.clone(), Cow::Borrowed(text))]);
+        }
         let split = values::words::split_with(text, Escapes::Retain);
         let mut words = Vec::new();
         for word in self.take(&value.span, split)? {
@@ -177,7 +180,7 @@ pub(crate) fn resets(value: &Value<'_>) -> bool {
     match &value.raw {
         Raw::List(list) => list.is_empty(),
         Raw::Table(table) => table.is_empty(),
-        Raw::Text(text) => text.trim().is_empty(),
+        Raw::Text(text) => text.chars().all(char::is_whitespace),
         Raw::Bool(_) | Raw::Integer(_) | Raw::Float(_) | Raw::Date(_) => false,
     }
 }

@@ -37,6 +37,12 @@ pub fn split(text: &str) -> Result<Vec<Word<'_>>, Refused> {
     split_with(text, Escapes::Resolve)
 }
 
+/// Whether a text is one word as it stands there: no white space, no quote, no backslash.
+pub(crate) fn is_one_plain(text: &str) -> bool {
+    let is_plain = |byte: u8| !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\'' | b'\\');
+    !text.is_empty() && text.bytes().all(is_plain)
+}
+
 /// All words of a text, with a choice of what a backslash means.
 ///
 /// # Errors

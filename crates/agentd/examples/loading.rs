@@ -1,5 +1,6 @@
 //! What it takes to load units with two drop-ins each: `loading [COUNT]…`, both syntaxes, beside
-//! `systemd-analyze verify` on the same files where it is installed. To be measured with `--release`.
+//! `systemd-analyze verify` on the same files where it is installed. To be measured with `--release`. The units are loaded
+//! as agentd loads them: through its door to the kernel, and with its settings of the allocator.
 //!
 //! Times are what a person waits, medians of rounds in which all are done one after the other, so that what else the
 //! machine does meets them alike. For profilers: `loading --keep COUNT` makes the files and names their two folders,
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use agentd_linux::door::KernelDoor;
 use agentd_unit::search_path::{Tier, TierKind};
 use agentd_unit::{
     LoadReport, LoadState, Loader, LoaderConfig, LocalZone, OpenGate, Scope, SearchPath, SpecifierContext,
@@ -23,6 +25,7 @@ use agentd_unit::{
 const ROUNDS: usize = 11;
 
 fn main() {
+    agentd_linux::memory::keep_little();
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["--memory", folder, count] => {
@@ -178,7 +181,8 @@ fn load(folder: &Path, count: usize) -> LoadReport {
         trusted: Trusted(vec![0, std::os::unix::fs::MetadataExt::uid(&fs::metadata(folder).unwrap())]),
         specifiers: SpecifierContext::system(),
         zone: LocalZone::utc(),
-    });
+    })
+    .through(&KernelDoor);
     let report = loader.load(&OpenGate);
     let loaded = report.set.iter().filter(|unit| unit.load == LoadState::Loaded).count();
     assert!(loaded >= count, "all are loaded: {loaded} of {count}, {:?}", report.problems);
