@@ -1,11 +1,12 @@
 //! The walls around a service as they count in the end: what its files say, what `[Agent] Sandbox` and `DynamicUser` add,
 //! and defaults. For `show` and for `analyze security`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::sections::{LimitedResource, Sandbox, SandboxPath, ServiceSection, SystemCalls, TasksLimit};
+use crate::schema::printed::{octal, tasks, text, yes_no};
+use crate::sections::{LimitedResource, Sandbox, SandboxPath, ServiceSection, SystemCalls};
+use crate::values::capability;
 use crate::values::syscalls::{ALL_NAMESPACES, denial_name, family_name, namespace_names};
-use crate::values::{capability, limit};
 use crate::words::Words;
 
 /// Keys of `[Service]` with their values, as a unit file would have them. Empty: not restricted, or none.
@@ -28,19 +29,12 @@ fn identity(service: &ServiceSection) -> Vec<(&'static str, String)> {
         ("NoNewPrivileges", yes_no(service.no_new_privileges)),
         ("CapabilityBoundingSet", capability::names(mask).join(" ")),
         ("AmbientCapabilities", capability::names(service.ambient_capabilities).join(" ")),
-        ("UMask", format!("{:04o}", how.umask)),
+        ("UMask", octal(how.umask)),
         ("StateDirectory", paths(&service.state_directory)),
-        ("StateDirectoryMode", format!("{:04o}", how.state_directory_mode)),
+        ("StateDirectoryMode", octal(how.state_directory_mode)),
         ("RootDirectory", how.root_directory.as_deref().map(text).unwrap_or_default()),
         ("LimitNPROC", processes.map_or_else(String::new, |limit| limit.soft.to_string())),
-        (
-            "TasksMax",
-            match service.tasks_max {
-                Some(TasksLimit::Count(count)) => count.to_string(),
-                Some(TasksLimit::Permyriad(share)) => limit::percent(u64::from(share)),
-                Some(TasksLimit::Infinity) | None => "infinity".to_owned(),
-            },
-        ),
+        ("TasksMax", tasks(service.tasks_max.as_ref())),
     ]
 }
 
@@ -106,14 +100,6 @@ fn calls(list: &SystemCalls) -> String {
     };
     let names: Vec<String> = list.calls.iter().map(one).collect();
     format!("{}{}", if list.allow { "" } else { "~" }, names.join(" "))
-}
-
-fn yes_no(yes: bool) -> String {
-    if yes { "yes" } else { "no" }.to_owned()
-}
-
-fn text(path: &Path) -> String {
-    path.display().to_string()
 }
 
 fn paths(list: &[PathBuf]) -> String {

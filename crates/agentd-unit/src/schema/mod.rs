@@ -13,7 +13,7 @@ mod keys;
 mod life;
 mod man;
 mod page;
-mod printed;
+pub(crate) mod printed;
 mod service;
 mod show;
 mod slice;

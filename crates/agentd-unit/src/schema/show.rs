@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - Every key has a property, or stands in [`property`] with the reason why not: a new key is shown without a further
-//!   word.
+//!   word, and one with a reader of its own fails a test until something prints it.
 //! - What is shown is what counts: the value of the typed section, defaults too, as systemctl(1) prints it. What
 //!   docs/differences.md does not name is the same there: `cargo xtask test --only same-properties` compares.
 
@@ -283,4 +283,33 @@ fn same(one: &Draft, other: &Draft) -> bool {
 
 fn units(names: &UnitNames) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::UnitName;
+
+    /// A key that nothing prints would be shown as empty, whatever a file says.
+    #[test]
+    fn every_key_that_is_shown_has_something_that_prints_it() {
+        let mut draft = Draft::default();
+        let mut scratch = draft.clone();
+        let walls: Vec<&str> = effective::sandbox(&draft.service).iter().map(|(key, _)| *key).collect();
+        let timer = Unit::without_file(UnitName::parse("a.timer").unwrap());
+        let told: Vec<&str> = gathered(&timer).chain(by_name(&timer)).map(|(name, _)| name).collect();
+        let mut silent = Vec::new();
+        for section in Section::ALL {
+            for setting in section.settings() {
+                let Property::Shown(name) = property(section, setting.key) else { continue };
+                let is_wall = section == Section::Service && walls.contains(&setting.key);
+                let is_printed = printed::value(section, setting.key, &draft).is_some()
+                    || value(&setting.slot, &mut draft, &mut scratch).is_some();
+                if !is_wall && !is_printed && !told.contains(&name.as_str()) {
+                    silent.push(format!("[{}] {}", section.as_str(), setting.key));
+                }
+            }
+        }
+        assert!(silent.is_empty(), "give them a line below schema/printed: {silent:?}");
+    }
 }

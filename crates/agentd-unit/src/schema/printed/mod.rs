@@ -52,7 +52,8 @@ fn unit(key: &str, draft: &Draft) -> Option<String> {
     Some(number_or(status, NOT_SET))
 }
 
-pub(super) fn yes_no(yes: bool) -> String {
+/// A switch.
+pub(crate) fn yes_no(yes: bool) -> String {
     if yes { "yes" } else { "no" }.to_owned()
 }
 
@@ -72,7 +73,7 @@ pub(super) fn memory_or(limit: Option<&MemoryLimit>, unset: &str) -> String {
 }
 
 /// A number of tasks, or a share of what the machine may have.
-pub(super) fn tasks(limit: Option<&TasksLimit>) -> String {
+pub(crate) fn tasks(limit: Option<&TasksLimit>) -> String {
     match limit {
         Some(TasksLimit::Count(count)) => count.to_string(),
         Some(TasksLimit::Permyriad(share)) => percent(u64::from(*share)),
@@ -118,7 +119,7 @@ pub(super) fn quoted(word: &str) -> String {
 }
 
 /// The mode of a file.
-pub(super) fn octal(mode: u32) -> String {
+pub(crate) fn octal(mode: u32) -> String {
     format!("{mode:04o}")
 }
 
@@ -126,7 +127,8 @@ fn number_or(number: Option<impl ToString>, unset: &str) -> String {
     number.map_or_else(|| unset.to_owned(), |number| number.to_string())
 }
 
-fn text(path: &Path) -> String {
+/// A path as it is read.
+pub(crate) fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
