@@ -223,13 +223,17 @@ fn conditions_are_read_with_their_prefixes_and_an_empty_one_takes_them_back() {
 
 #[test]
 fn a_slice_keeps_what_its_units_may_use_together() {
-    let parsed =
-        parse("a.slice", "[Slice]\nMemoryMax=2G\nCPUWeight=50\nTasksMax=9\nIOReadBandwidthMax=/dev/vda 1M\n");
+    let parsed = parse(
+        "a.slice",
+        "[Slice]\nMemoryMax=2G\nDefaultMemoryMin=0\nDefaultMemoryLow=1M\nCPUWeight=50\nTasksMax=9\nIOReadBandwidthMax=/dev/vda 1M\n",
+    );
     assert_eq!(parsed.unit.load, LoadState::Loaded);
     let Body::Slice(slice) = parsed.unit.body else { panic!("a slice") };
     assert_eq!(slice.memory_max, Some(agentd_unit::sections::MemoryLimit::Bytes(2 << 30)));
     assert_eq!(slice.resources.cpu_weight, Some(50));
     assert_eq!(slice.resources.io_devices[0].value, 1_000_000);
+    assert_eq!(slice.resources.default_memory_min, Some(agentd_unit::sections::MemoryLimit::Bytes(0)));
+    assert_eq!(slice.resources.default_memory_low, Some(agentd_unit::sections::MemoryLimit::Bytes(1 << 20)));
     let Body::Slice(idle) = parse("a.slice", "[Slice]\nCPUWeight=idle\n").unit.body else {
         panic!("a slice")
     };

@@ -514,11 +514,14 @@ impl World {
 
     /// Gives live runs the limits of newer definitions that differ in nothing else, and slices those of newer ones.
     pub fn take_up_limits(&mut self) {
-        slices::take_up(self);
+        let inherits = slices::take_up(self);
         let newer = |(id, run): (InvocationId, &Run)| {
             let unit = self.loaded.get(&run.unit.name)?;
-            let takes = run.unit.digest != unit.digest && run.unit.differs_in_limits_alone(unit);
-            takes.then(|| (id, Arc::clone(unit)))
+            let is_other = run.unit.digest != unit.digest;
+            match is_other && run.unit.differs_in_limits_alone(unit) {
+                true => Some((id, Arc::clone(unit))),
+                false => inherits.then(|| (id, Arc::clone(&run.unit))),
+            }
         };
         let all: Vec<(InvocationId, Arc<Unit>)> = self.runs.iter().filter_map(newer).collect();
         for (id, unit) in all {

@@ -106,6 +106,11 @@ fn slice(context: &mut Context) -> Result<()> {
     let read =
         |machine: &mut Machine, file: &str| ok(machine, &format!("cat /sys/fs/cgroup/bounded.slice/{file}"));
     expect_eq("cpu.idle", &read(machine, "in-bounded.service/cpu.idle")?.as_str(), &"1")?;
+    // What a slice has for those below it that say nothing themselves; what runs takes up another one.
+    expect_eq("memory.min", &read(machine, "in-bounded.service/memory.min")?.as_str(), &"262144")?;
+    expect_eq("memory.low", &read(machine, "in-bounded.service/memory.low")?.as_str(), &"524288")?;
+    ok(machine, "agentctl set-property --runtime bounded.slice DefaultMemoryLow=1M")?;
+    expect_eq("memory.low", &read(machine, "in-bounded.service/memory.low")?.as_str(), &"1048576")?;
     ok(machine, "agentctl set-property --runtime in-bounded.service CPUWeight=70")?;
     expect_eq("cpu.idle", &read(machine, "in-bounded.service/cpu.idle")?.as_str(), &"0")?;
     expect_eq("cpu.weight", &read(machine, "in-bounded.service/cpu.weight")?.as_str(), &"70")?;

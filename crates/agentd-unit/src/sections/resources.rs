@@ -14,6 +14,10 @@ pub struct Resources {
     pub memory_min: Option<MemoryLimit>,
     /// `MemoryLow`: reclaimed last.
     pub memory_low: Option<MemoryLimit>,
+    /// `DefaultMemoryMin`: [`Resources::memory_min`] of what lies below and sets none.
+    pub default_memory_min: Option<MemoryLimit>,
+    /// `DefaultMemoryLow`: [`Resources::memory_low`] of what lies below and sets none.
+    pub default_memory_low: Option<MemoryLimit>,
     /// `MemoryHigh`: slowed down above.
     pub memory_high: Option<MemoryLimit>,
     /// `MemorySwapMax`.

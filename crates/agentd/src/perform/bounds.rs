@@ -2,7 +2,7 @@
 
 use agentd_linux::cgroup::{CgroupRoot, Controller, INFINITY, Limits};
 use agentd_unit::sections::{MemoryLimit, OomPolicy, Resources, TasksLimit};
-use agentd_unit::{Body, Unit};
+use agentd_unit::{Body, Unit, UnitSet};
 
 use super::disks;
 use crate::world::World;
@@ -51,8 +51,12 @@ impl<'a> Bounds<'a> {
             (!words.is_empty()).then(|| words.join(","))
         };
         Limits {
-            memory_min: memory(more.memory_min),
-            memory_low: memory(more.memory_low),
+            memory_min: memory(
+                more.memory_min.or_else(|| inherited(self.unit, &world.loaded, |of| of.default_memory_min)),
+            ),
+            memory_low: memory(
+                more.memory_low.or_else(|| inherited(self.unit, &world.loaded, |of| of.default_memory_low)),
+            ),
             memory_high: memory(more.memory_high),
             memory_max: memory(self.memory_max),
             memory_swap_max: memory(more.memory_swap_max),
@@ -83,6 +87,8 @@ impl<'a> Bounds<'a> {
             ("MemoryMax", self.memory_max.is_some(), Controller::Memory),
             ("MemoryMin", more.memory_min.is_some(), Controller::Memory),
             ("MemoryLow", more.memory_low.is_some(), Controller::Memory),
+            ("DefaultMemoryMin", more.default_memory_min.is_some(), Controller::Memory),
+            ("DefaultMemoryLow", more.default_memory_low.is_some(), Controller::Memory),
             ("MemoryHigh", more.memory_high.is_some(), Controller::Memory),
             ("MemorySwapMax", more.memory_swap_max.is_some(), Controller::Memory),
             ("MemoryZSwapMax", more.memory_zswap_max.is_some(), Controller::Memory),
@@ -103,6 +109,31 @@ impl<'a> Bounds<'a> {
     }
 }
 
+/// What the nearest slice above that says something has for those below it.
+fn inherited(
+    unit: &Unit,
+    loaded: &UnitSet,
+    of: impl Fn(&Resources) -> Option<MemoryLimit>,
+) -> Option<MemoryLimit> {
+    let mut above = unit.slice();
+    while let Some(name) = above {
+        let slice = loaded.get(&name);
+        if let Some(default) = slice.and_then(|slice| Bounds::of(slice)).and_then(|bounds| of(bounds.more)) {
+            return Some(default);
+        }
+        above = name.parent_slice();
+    }
+    None
+}
+
+/// What a slice has for those below it.
+#[must_use]
+pub fn defaults(unit: &Unit) -> (Option<MemoryLimit>, Option<MemoryLimit>) {
+    Bounds::of(unit)
+        .map(|bounds| (bounds.more.default_memory_min, bounds.more.default_memory_low))
+        .unwrap_or_default()
+}
+
 /// A share in hundredths of a percent.
 fn part(whole: u64, permyriad: u32) -> u64 {
     u64::try_from(u128::from(whole) * u128::from(permyriad) / 10_000).unwrap_or(u64::MAX)
@@ -110,7 +141,38 @@ fn part(whole: u64, permyriad: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::part;
+    use std::sync::Arc;
+
+    use agentd_unit::{LocalZone, ParseContext, SourceFile, SpecifierContext, UnitName, parse_unit};
+
+    use super::*;
+
+    fn unit(name: &str, text: &str) -> Unit {
+        let source = Arc::new(SourceFile::new(name, text.to_owned()));
+        let (specifiers, zone) = (SpecifierContext::system(), LocalZone::utc());
+        let name = UnitName::parse(name).unwrap();
+        parse_unit(&name, &[source], &ParseContext { specifiers: &specifiers, zone: &zone }).unit
+    }
+
+    #[test]
+    fn the_nearest_slice_that_has_a_default_counts() {
+        let mut set = UnitSet::new();
+        set.insert(unit("a.slice", "[Slice]\nDefaultMemoryLow=3M\nDefaultMemoryMin=1M\n"));
+        set.insert(unit("a-b-c.slice", "[Slice]\nDefaultMemoryLow=2M\nMemoryLow=9M\n"));
+        let low = |of: &Resources| of.default_memory_low;
+        let min = |of: &Resources| of.default_memory_min;
+        let service =
+            |slice: &str| unit("x.service", &format!("[Service]\nExecStart=/bin/x\nSlice={slice}\n"));
+        let bytes = |megabytes: u64| Some(MemoryLimit::Bytes(megabytes << 20));
+        for (case, unit, expected) in [
+            ("its own slice", service("a-b-c.slice"), (bytes(2), bytes(1))),
+            ("over a slice without a file", service("a-b.slice"), (bytes(3), bytes(1))),
+            ("a slice looks above itself", unit("a-b-c.slice", "[Slice]\n"), (bytes(3), bytes(1))),
+            ("nobody says anything", service("system.slice"), (None, None)),
+        ] {
+            assert_eq!((inherited(&unit, &set, low), inherited(&unit, &set, min)), expected, "{case}");
+        }
+    }
 
     #[test]
     fn shares_are_rounded_down_and_do_not_overflow() {

@@ -10,7 +10,7 @@ use agentd_engine::Record;
 use agentd_linux::cgroup::{CgroupError, CgroupRoot, Removal};
 use agentd_unit::{Unit, UnitName};
 
-use super::bounds::Bounds;
+use super::bounds::{self, Bounds};
 use crate::world::{STOPPED, World};
 
 /// Gives each slice down to this one its bounds, once.
@@ -53,12 +53,16 @@ pub fn remove_stopped(world: &mut World, rests: impl Fn(&UnitName) -> bool) {
     }
 }
 
-/// Gives slices the bounds of newer definitions. What the kernel refuses is told, and stays as it was.
-pub fn take_up(world: &mut World) {
+/// Gives slices the bounds of newer definitions. What the kernel refuses is told, and stays as it was. True: what one of
+/// them has for those below it is another than before, so that they have other bounds, too.
+pub fn take_up(world: &mut World) -> bool {
+    let newest = |slice: &str| UnitName::parse(slice).ok().and_then(|name| world.loaded.get(&name).cloned());
+    let defaults = |unit: &Option<Arc<Unit>>| unit.as_deref().map(bounds::defaults).unwrap_or_default();
+    let others = world.bounded.iter().any(|(slice, old)| defaults(old) != defaults(&newest(slice)));
     let newer = |(slice, old): (&String, &Option<Arc<Unit>>)| {
-        let new = UnitName::parse(slice).ok().and_then(|name| world.loaded.get(&name).cloned());
+        let new = newest(slice);
         let digest = |unit: &Option<Arc<Unit>>| unit.as_ref().map(|unit| unit.digest);
-        (digest(old) != digest(&new)).then(|| (slice.clone(), new))
+        (others || digest(old) != digest(&new)).then(|| (slice.clone(), new))
     };
     let all: Vec<_> = world.bounded.iter().filter_map(newer).collect();
     for (slice, new) in all {
@@ -70,6 +74,7 @@ pub fn take_up(world: &mut World) {
             }
         }
     }
+    others
 }
 
 /// What no file says is the kernel's default: a former life, or an older definition, may have said something.

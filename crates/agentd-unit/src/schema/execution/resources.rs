@@ -30,6 +30,22 @@ macro_rules! limits {
         "Memory that the kernel takes back last; default none.",
     ),
     Setting::limit(
+        "DefaultMemoryMin",
+        Slot::Own(SIZE, |v, d, cx| {
+            let bound = scalar(v, cx, "a size", or_zero);
+            set(&mut d.$section.resources.default_memory_min, bound.map(Some));
+        }),
+        "MemoryMin of the units and slices below it that set none, and of those below these; default that of the slice above.",
+    ),
+    Setting::limit(
+        "DefaultMemoryLow",
+        Slot::Own(SIZE, |v, d, cx| {
+            let bound = scalar(v, cx, "a size", or_zero);
+            set(&mut d.$section.resources.default_memory_low, bound.map(Some));
+        }),
+        "MemoryLow of the units and slices below it that set none, and of those below these; default that of the slice above.",
+    ),
+    Setting::limit(
         "MemoryHigh",
         Slot::Memory(|d| &mut d.$section.resources.memory_high),
         "Above this its processes are slowed down and their memory is taken back.",

@@ -9,6 +9,8 @@ pub(super) fn resources(key: &str, bounds: &Resources) -> Option<String> {
     Some(match key {
         "MemoryMin" => memory_or(bounds.memory_min.as_ref(), "0"),
         "MemoryLow" => memory_or(bounds.memory_low.as_ref(), "0"),
+        "DefaultMemoryMin" => memory_or(bounds.default_memory_min.as_ref(), "0"),
+        "DefaultMemoryLow" => memory_or(bounds.default_memory_low.as_ref(), "0"),
         "MemorySwapMax" => memory_or(bounds.memory_swap_max.as_ref(), "infinity"),
         "MemoryZSwapMax" => memory_or(bounds.memory_zswap_max.as_ref(), "infinity"),
         "CPUQuotaPeriodSec" => timeout(bounds.cpu_period),
