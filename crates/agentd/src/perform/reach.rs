@@ -71,7 +71,8 @@ pub fn wall(
     let asked = keys(service);
     let why = refused(world).map(ToOwned::to_owned);
     let (Some(leaf), None) = (leaf, &why) else {
-        return tell(unit, &asked, why.as_deref().unwrap_or("it has no cgroup"));
+        let why = why.as_deref().unwrap_or("it has no cgroup");
+        return if asked.is_empty() { Ok(()) } else { tell(unit, &asked.join(", "), "is", why) };
     };
     let reach = &mut world.reach;
     let walls = service.device_wall();
@@ -111,16 +112,16 @@ fn clear(leaf: &Leaf, hook: Hook) {
     }
 }
 
-fn tell(unit: &Unit, keys: &[&str], why: &str) -> Result<(), SpawnFailure> {
-    if keys.is_empty() {
-        return Ok(());
-    }
-    let keys = keys.join(", ");
+/// Says that something that a unit asks for is not enforced here. A unit that requires its limits does not start.
+///
+/// # Errors
+/// It requires them.
+pub fn tell(unit: &Unit, what: &str, is: &str, why: &str) -> Result<(), SpawnFailure> {
     let agent = unit.as_service().and_then(|body| body.agent.as_ref());
     if agent.is_some_and(|agent| agent.life.require_limits) {
-        return Err(resources(format!("RequireLimits: {keys} cannot be enforced here: {why}")));
+        return Err(resources(format!("RequireLimits: {what} cannot be enforced here: {why}")));
     }
-    tracing::warn!(unit = %unit.name, "{keys} is not enforced here: {why}");
+    tracing::warn!(unit = %unit.name, "{what} {is} not enforced here: {why}");
     Ok(())
 }
 

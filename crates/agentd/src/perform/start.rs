@@ -214,14 +214,7 @@ fn tell_missing(unit: &Unit, missing: &[Controller]) -> Result<(), SpawnFailure>
         return Ok(());
     }
     let names: Vec<&str> = missing.iter().map(|controller| controller.name()).collect();
-    let names = names.join(", ");
-    let agent = unit.as_service().and_then(|body| body.agent.as_ref());
-    if agent.is_some_and(|agent| agent.life.require_limits) {
-        let why = format!("RequireLimits: limits cannot be enforced here: no controller {names}");
-        return Err(resources(why));
-    }
-    tracing::warn!(unit = %unit.name, "limits are not enforced here: no controller {names}");
-    Ok(())
+    reach::tell(unit, "limits", "are", &format!("no controller {}", names.join(", ")))
 }
 
 /// Gives the cgroup of a live run the limits of a newer definition, and the kernel's defaults for what that does not set.
