@@ -94,6 +94,12 @@ impl Edges {
         Self { names, edges, back }
     }
 
+    /// Whether the unit was in the set, or is mentioned there.
+    #[must_use]
+    pub fn knows(&self, unit: &UnitName) -> bool {
+        self.place(unit).is_some()
+    }
+
     /// Every name that has a place here, in order.
     pub fn names(&self) -> impl Iterator<Item = &UnitName> {
         self.names.iter()

@@ -161,6 +161,8 @@ pub struct World {
     pub stopped_slices: BTreeSet<UnitName>,
     /// What units are to each other by them.
     pub edges: Arc<Edges>,
+    /// Units were found since these edges were reckoned.
+    pub found_units: bool,
     /// What was loaded only to be looked at.
     pub plans: Vec<Loaded>,
     /// What this machine lacks, in sentences for `status`.

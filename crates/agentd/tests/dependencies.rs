@@ -111,3 +111,31 @@ fn the_check_of_files_finds_the_cycles_that_the_manager_refuses() {
     let soft = "m.service will not wait for n.service when they start together";
     assert!(found.contains(soft), "{found}");
 }
+
+#[test]
+fn an_instance_that_nobody_names_shows_its_edges_as_every_unit_does() {
+    let setup = Setup::new("edges-of-instances");
+    setup.unit(
+        "many@.service",
+        "[Unit]\nWants = [\"other@%i.service\"]\nAfter = [\"other@%i.service\"]\n[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n",
+    );
+    setup.unit("other@.service", "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n");
+    let mut manager = setup.start();
+    manager.ok(&["start", "many@x"]);
+    for (unit, property, other) in [
+        ("many@x", "Requires", "system-many.slice"),
+        ("many@x", "Requires", "sysinit.target"),
+        ("many@x", "After", "other@x.service"),
+        ("many@x", "Conflicts", "shutdown.target"),
+        ("other@x", "WantedBy", "many@x.service"),
+        ("system-many.slice", "RequiredBy", "many@x.service"),
+    ] {
+        let shown = manager.property(unit, property);
+        assert!(shown.split(' ').any(|name| name == other), "{unit}: {property}={shown}");
+    }
+    let tree = manager.ok(&["list-dependencies", "many@x"]);
+    assert!(tree.contains("other@x.service") && tree.contains("sysinit.target"), "{tree}");
+    manager.ok(&["start", "many@y"]);
+    let shown = manager.property("system-many.slice", "RequiredBy");
+    assert!(shown.contains("many@x.service") && shown.contains("many@y.service"), "{shown}");
+}

@@ -370,6 +370,7 @@ fn build_world(
         unit_files: Vec::new(),
         loaded: UnitSet::new(),
         edges: Arc::default(),
+        found_units: false,
         plans: Vec::new(),
         missing,
         machine_memory,

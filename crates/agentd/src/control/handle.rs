@@ -100,7 +100,10 @@ fn read(inbound: Inbound, manager: &Manager, world: &mut World) {
             Err(error) => answer.result::<Empty>(Err(error)),
         },
         Request::GetStatus(_) => answer.result(Ok(super::status::status(manager, world))),
-        Request::Get(request) => answer.result(get(manager, world, request)),
+        Request::Get(request) => {
+            super::edges::complete(manager, world, &request.unit);
+            answer.result(get(manager, world, request))
+        }
         Request::GetProcesses(request) => {
             answer.result(find(manager, &request.unit).map(|unit| super::status::processes(&unit, world)))
         }

@@ -7,6 +7,7 @@
 //! - [`view`] turns the engine's views into the wire's types.
 
 pub mod access;
+pub mod edges;
 pub mod ends;
 pub mod files;
 pub mod handle;

@@ -275,8 +275,7 @@ const fn kind_word(kind: AgentKind) -> &'static str {
     }
 }
 
-/// What the unit is to others and they to it, defaults and what follows among it, by the newest definitions. Of a unit
-/// that came later than these only what its own file says is known.
+/// What the unit is to others and they to it, defaults and what follows among it, by the newest definitions.
 fn dependencies(unit: &Unit, edges: &Edges) -> Dependencies {
     let from = |kind| edges.from(&unit.name, kind).map(UnitName::to_string).collect();
     let to = |kind| edges.to(&unit.name, kind).map(UnitName::to_string).collect();

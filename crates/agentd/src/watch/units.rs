@@ -22,6 +22,7 @@ pub fn drain(world: &mut World, events: &mut VecDeque<Event>) {
         match read {
             Read::All(loaded) => swap_in(*loaded, world, events),
             Read::Named { set, inbound } => {
+                world.found_units = true;
                 events.push_back(Event::UnitsFound(set));
                 world.looked_up.push(*inbound);
             }
@@ -32,6 +33,7 @@ pub fn drain(world: &mut World, events: &mut VecDeque<Event>) {
 
 /// The instance for a connection, and before it what it can cause to start.
 fn instance(set: &UnitSet, taken: Taken, world: &mut World, events: &mut VecDeque<Event>) {
+    world.found_units = true;
     let mut others = UnitSet::new();
     set.iter().filter(|unit| unit.name != taken.instance).for_each(|unit| others.insert(Arc::clone(unit)));
     if !others.is_empty() {
