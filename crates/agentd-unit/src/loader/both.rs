@@ -22,6 +22,15 @@ pub(super) fn map<T: Sync, R: Send, S: Default>(
     things: &[T],
     work: impl Fn(&mut S, &T) -> R + Sync,
 ) -> Vec<R> {
+    map_beside(things, work, || ())
+}
+
+/// The same, after the calling thread has done something else; the other one begins meanwhile.
+pub(super) fn map_beside<T: Sync, R: Send, S: Default>(
+    things: &[T],
+    work: impl Fn(&mut S, &T) -> R + Sync,
+    before: impl FnOnce(),
+) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let help = || {
         let mut own = S::default();
@@ -34,10 +43,12 @@ pub(super) fn map<T: Sync, R: Send, S: Default>(
         }
     };
     let mut all = if things.len() <= ALONE || *LONELY {
+        before();
         help()
     } else {
         thread::scope(|scope| {
             let other = thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, help).ok();
+            before();
             let mut done = help();
             match other.map(thread::ScopedJoinHandle::join) {
                 None => {}
@@ -60,10 +71,13 @@ mod tests {
         for count in [0, 1, CHUNK + 1, ALONE, ALONE + 1, 10 * ALONE + 7] {
             let things: Vec<usize> = (0..count).collect();
             let calls = AtomicUsize::new(0);
-            let made = map(&things, |(), thing| {
+            let mut other = false;
+            let double = |(): &mut (), thing: &usize| {
                 calls.fetch_add(1, Ordering::Relaxed);
                 thing * 2
-            });
+            };
+            let made = map_beside(&things, double, || other = true);
+            assert!(other, "{count}");
             assert_eq!(made, things.iter().map(|thing| thing * 2).collect::<Vec<_>>(), "{count}");
             assert_eq!(calls.load(Ordering::Relaxed), count);
         }

@@ -45,10 +45,19 @@ pub(super) enum Entry {
 pub(super) struct DropIn {
     /// Where it lies.
     pub(super) path: Arc<Path>,
+    /// Where its name begins in the path, in bytes. 0: it stands for all of a folder.
+    pub(super) file: usize,
     /// Who wrote it.
     pub(super) kind: TierKind,
     /// What stands there.
     pub(super) state: DropInState,
+}
+
+impl DropIn {
+    /// Its name, by which one takes the place of another.
+    pub(super) fn name(&self) -> &[u8] {
+        &self.path.as_os_str().as_bytes()[self.file..]
+    }
 }
 
 /// What stands under a drop-in's name.
@@ -85,7 +94,7 @@ pub(super) struct Index {
     /// Units; templates too.
     pub(super) units: BTreeMap<UnitName, Entry>,
     /// By the folder's stem (`web.service`, `web-.service`, `service`); there sorted by the file's name, each once.
-    pub(super) drop_ins: HashMap<String, Vec<(String, DropIn)>, Quick>,
+    pub(super) drop_ins: HashMap<String, Vec<DropIn>, Quick>,
     /// Owner, edge and pulled unit; `false`: masked by a link to /dev/null.
     pub(super) pulls: BTreeMap<(UnitName, Pull, UnitName), bool>,
     /// `NAME.enabled` and `NAME.disabled`.
@@ -186,19 +195,19 @@ impl Index {
     }
 
     /// Takes the drop-ins of a folder, sorted by name, but none whose name a higher tier has.
-    pub(super) fn add_drop_ins(&mut self, stem: String, found: Vec<(String, DropIn)>) {
+    pub(super) fn add_drop_ins(&mut self, stem: &str, found: Vec<DropIn>) {
         if found.is_empty() {
             return;
         }
-        match self.drop_ins.entry(stem) {
+        match self.drop_ins.entry(stem.to_owned()) {
             Slot::Vacant(slot) => {
                 slot.insert(found);
             }
             Slot::Occupied(mut slot) => {
                 let files = slot.get_mut();
-                for (file, drop_in) in found {
-                    if let Err(place) = files.binary_search_by(|(known, _)| known.cmp(&file)) {
-                        files.insert(place, (file, drop_in));
+                for drop_in in found {
+                    if let Err(place) = files.binary_search_by(|known| known.name().cmp(drop_in.name())) {
+                        files.insert(place, drop_in);
                     }
                 }
             }
@@ -235,20 +244,20 @@ impl Index {
     /// The drop-ins of a unit in the order in which they apply: by file name; of one name, that of the most special
     /// folder (instance, template, longest prefix, type), and there of the highest tier.
     pub(super) fn drop_ins_of<'a>(&self, names: impl IntoIterator<Item = &'a UnitName>) -> Vec<&DropIn> {
-        let mut chosen: Vec<(&str, &DropIn)> = Vec::new();
+        let mut chosen: Vec<&DropIn> = Vec::new();
         let mut take = |stem: &str| {
             // Both are sorted, and what was chosen from a folder before stays.
-            for (file, drop_in) in self.drop_ins.get(stem).into_iter().flatten() {
-                if let Err(place) = chosen.binary_search_by(|(known, _)| (*known).cmp(file)) {
-                    chosen.insert(place, (file, drop_in));
+            for drop_in in self.drop_ins.get(stem).into_iter().flatten() {
+                if let Err(place) = chosen.binary_search_by(|known| known.name().cmp(drop_in.name())) {
+                    chosen.insert(place, drop_in);
                 }
             }
         };
         if !self.drop_ins.is_empty() {
             names.into_iter().for_each(|name| each_stem(name, &mut take));
         }
-        let used = chosen.into_iter().filter(|(_, drop_in)| !matches!(drop_in.state, DropInState::Mask));
-        used.map(|(_, drop_in)| drop_in).collect()
+        chosen.retain(|drop_in| !matches!(drop_in.state, DropInState::Mask));
+        chosen
     }
 }
 

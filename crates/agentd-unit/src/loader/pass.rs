@@ -307,7 +307,7 @@ impl<'a> Pass<'a> {
             own.load = LoadState::Error(why);
         }
         let drop_ins = self.index.drop_ins.get(own.name.as_str());
-        if let Some((_, drop_in)) = drop_ins.and_then(|files| files.first()) {
+        if let Some(drop_in) = drop_ins.and_then(|files| files.first()) {
             let (own, service) = (&own.name, &service.name);
             let section = section_of(own);
             let message =

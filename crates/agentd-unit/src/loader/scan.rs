@@ -15,15 +15,33 @@ use crate::search_path::TierKind;
 
 /// Takes in everything that one tier has. What a higher tier has stays.
 pub(super) fn tier(index: &mut Index, tier: &TierFolder<'_>) {
-    let all = entries(&mut index.problems, tier.door, tier.folder);
-    let (drop_ins, mut others): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|found| found.file.ends_with(".d"));
-    sort(&mut others);
+    let mut names = Names::default();
+    names.list(&mut index.problems, tier.door, tier.folder);
+    let is_folder = |found: &Found| names.of(*found).ends_with(".d");
+    let (folders, others): (Vec<_>, Vec<_>) = names.found.iter().copied().partition(is_folder);
+    // A folder of drop-ins for each unit: half of what looking at a tier takes.
+    let look = |desk: &mut Desk, found: &Found| listed(tier, (names.of(*found), found.kind), desk);
+    let all = both::map_beside(&folders, look, || take_others(index, tier, &names, others));
+    index.drop_ins.reserve(folders.len());
+    let mut problems = Vec::new();
+    // In any order: what one of them has is found by its name.
+    for (found, listed) in folders.into_iter().zip(all) {
+        problems.extend(listed.problems);
+        index.add_drop_ins(stem_of(names.of(found)), listed.files);
+    }
+    problems.sort_by(|one, other| one.path.cmp(&other.path));
+    index.problems.append(&mut problems);
+}
+
+/// Takes in all but the folders of drop-ins.
+fn take_others(index: &mut Index, tier: &TierFolder<'_>, names: &Names, mut others: Vec<Found>) {
+    names.sort(&mut others);
     let mut units = Vec::with_capacity(others.len());
     let mut below = Below::default();
     below.enter(tier.folder.path);
     for found in others {
-        units.extend(entry(index, tier, below.path(&found.file), &found));
+        let file = names.of(found);
+        units.extend(entry(index, tier, below.path(file), (file, found.kind)));
     }
     let units = each_once(units);
     if index.units.is_empty() {
@@ -34,28 +52,11 @@ pub(super) fn tier(index: &mut Index, tier: &TierFolder<'_>) {
             index.units.entry(name).or_insert(found);
         }
     }
-    take_drop_ins(index, tier, drop_ins);
-}
-
-/// Takes in the folders of drop-ins, which may stand in any order: what one has is found by its name.
-fn take_drop_ins(index: &mut Index, tier: &TierFolder<'_>, folders: Vec<Found>) {
-    // A folder for each unit: half of what looking at a tier takes.
-    let all = both::map(&folders, |below, found| listed(tier, found, below));
-    index.drop_ins.reserve(folders.len());
-    let mut problems = Vec::new();
-    for (found, listed) in folders.into_iter().zip(all) {
-        let (length, mut stem) = (stem_of(&found).len(), found.file);
-        stem.truncate(length);
-        problems.extend(listed.problems);
-        index.add_drop_ins(stem, listed.files);
-    }
-    problems.sort_by(|one, other| one.path.cmp(&other.path));
-    index.problems.append(&mut problems);
 }
 
 /// What a folder of drop-ins is for.
-fn stem_of(found: &Found) -> &str {
-    found.file.strip_suffix(".d").unwrap_or(&found.file)
+fn stem_of(name: &str) -> &str {
+    name.strip_suffix(".d").unwrap_or(name)
 }
 
 /// A unit's name, the file or link that has it, and what that is.
@@ -117,43 +118,71 @@ impl Below {
     }
 }
 
+/// The names in a folder, one behind the other in one text: none has memory of its own.
+#[derive(Default)]
+struct Names {
+    text: String,
+    found: Vec<Found>,
+}
+
 /// One name in a folder and what it is the name of, as the folder itself tells: no file is looked at for it.
+#[derive(Clone, Copy)]
 struct Found {
-    file: String,
+    start: usize,
+    end: usize,
     kind: Kind,
 }
 
-/// The folder's entries as they come; hidden ones are nobody's business. One that cannot be read is told and hides none
-/// of the others.
-fn entries(problems: &mut Vec<Problem>, door: &dyn Door, folder: OpenFolder<'_>) -> Vec<Found> {
-    let mut all = Vec::new();
-    let listed = door.list(folder, &mut |name, kind| match (name.to_str(), kind) {
-        (Some(file), _) if file.starts_with('.') => {}
-        (Some(file), Ok(kind)) => all.push(Found { file: file.to_owned(), kind }),
-        (Some(file), Err(error)) => {
-            problems.push(Problem::of(&folder.path.join(file), format!("cannot be read: {error}")));
+impl Names {
+    /// Takes a folder's entries in place of what there was, as they come; hidden ones are nobody's business. One that
+    /// cannot be read is told and hides none of the others.
+    fn list(&mut self, problems: &mut Vec<Problem>, door: &dyn Door, folder: OpenFolder<'_>) {
+        let Self { text, found } = self;
+        text.clear();
+        found.clear();
+        let listed = door.list(folder, &mut |name, kind| match (name.to_str(), kind) {
+            (Some(file), _) if file.starts_with('.') => {}
+            (Some(file), Ok(kind)) => {
+                let start = text.len();
+                text.push_str(file);
+                found.push(Found { start, end: text.len(), kind });
+            }
+            (Some(file), Err(error)) => {
+                problems.push(Problem::of(&folder.path.join(file), format!("cannot be read: {error}")));
+            }
+            (None, _) => {
+                problems.push(Problem::of(&folder.path.join(name), "is not used: its name is no UTF-8"));
+            }
+        });
+        if let Err(error) = listed {
+            problems.push(Problem::of(folder.path, format!("cannot be read: {error}")));
         }
-        (None, _) => problems.push(Problem::of(&folder.path.join(name), "is not used: its name is no UTF-8")),
-    });
-    if let Err(error) = listed {
-        problems.push(Problem::of(folder.path, format!("cannot be read: {error}")));
     }
-    all
-}
 
-/// Puts entries in the order of their names.
-fn sort(entries: &mut [Found]) {
-    entries.sort_unstable_by(|one, other| one.file.cmp(&other.file));
+    fn of(&self, found: Found) -> &str {
+        &self.text[found.start..found.end]
+    }
+
+    /// Puts entries in the order of their names.
+    fn sort(&self, found: &mut [Found]) {
+        found.sort_unstable_by(|one, other| self.of(*one).cmp(self.of(*other)));
+    }
+
+    /// All entries by name.
+    fn sorted(&self) -> Vec<Found> {
+        let mut found = self.found.clone();
+        self.sort(&mut found);
+        found
+    }
 }
 
 /// What a name in a tier stands for, if that is a unit; all else is taken in at once.
-fn entry(index: &mut Index, tier: &TierFolder<'_>, path: &Path, found: &Found) -> Option<Named> {
-    let file = &*found.file;
+fn entry(index: &mut Index, tier: &TierFolder<'_>, path: &Path, (file, kind): (&str, Kind)) -> Option<Named> {
     let (stem, ending) = file.rsplit_once('.')?;
     match ending {
-        "wants" => pull_folder(index, tier, found, Pull::Wants),
-        "requires" => pull_folder(index, tier, found, Pull::Requires),
-        "upholds" => pull_folder(index, tier, found, Pull::Upholds),
+        "wants" => pull_folder(index, tier, path, (stem, kind, Pull::Wants)),
+        "requires" => pull_folder(index, tier, path, (stem, kind, Pull::Requires)),
+        "upholds" => pull_folder(index, tier, path, (stem, kind, Pull::Upholds)),
         "enabled" | "disabled" if tier.kind == TierKind::Control => {
             marker(index, path, stem, ending == "enabled");
         }
@@ -163,7 +192,7 @@ fn entry(index: &mut Index, tier: &TierFolder<'_>, path: &Path, found: &Found) -
         _ => match unit_of_file(file) {
             Some(Ok(name)) => {
                 let path: Arc<Path> = path.into();
-                let found = classify(index, tier, &path, &name, found.kind);
+                let found = classify(index, tier, &path, &name, kind);
                 return Some((name, path, found));
             }
             Some(Err(why)) => index.problem(path, format!("is not used: {why}")),
@@ -289,9 +318,9 @@ fn marker(index: &mut Index, path: &Path, stem: &str, enabled: bool) {
 }
 
 /// Opens a folder inside a tier, if it may be used; if not, that is told. Whose it is, is seen on what was opened.
-fn usable(problems: &mut Vec<Problem>, tier: &TierFolder<'_>, found: &Found, path: &Path) -> Option<File> {
-    let why = match found.kind {
-        Kind::Folder => match opened_below(tier, path, &found.file) {
+fn usable(problems: &mut Vec<Problem>, tier: &TierFolder<'_>, path: &Path, kind: Kind) -> Option<File> {
+    let why = match kind {
+        Kind::Folder => match opened_below(tier, path) {
             Ok(file) => return Some(file),
             Err(why) => why,
         },
@@ -306,9 +335,10 @@ fn usable(problems: &mut Vec<Problem>, tier: &TierFolder<'_>, found: &Found, pat
 ///
 /// # Errors
 /// Why it is not used.
-fn opened_below(tier: &TierFolder<'_>, path: &Path, name: &str) -> Result<File, String> {
+fn opened_below(tier: &TierFolder<'_>, path: &Path) -> Result<File, String> {
     let failed = |error: std::io::Error| format!("cannot be read: {error}");
-    let file = tier.door.open(tier.folder, Path::new(name)).map_err(failed)?;
+    let name = Path::new(path.file_name().unwrap_or_default());
+    let file = tier.door.open(tier.folder, name).map_err(failed)?;
     let meta = file.metadata().map_err(failed)?;
     if !meta.is_dir() {
         return Err("is not used: it was another thing a moment ago".to_owned());
@@ -322,14 +352,22 @@ fn opened_below(tier: &TierFolder<'_>, path: &Path, name: &str) -> Result<File, 
 #[derive(Default)]
 struct Listed {
     /// By the file's name.
-    files: Vec<(String, DropIn)>,
+    files: Vec<DropIn>,
     problems: Vec<Problem>,
 }
 
-fn listed(tier: &TierFolder<'_>, found: &Found, below: &mut Below) -> Listed {
+/// What looking at one folder of drop-ins after the other uses again.
+#[derive(Default)]
+struct Desk {
+    below: Below,
+    names: Names,
+}
+
+fn listed(tier: &TierFolder<'_>, (name, kind): (&str, Kind), desk: &mut Desk) -> Listed {
     let mut listed = Listed::default();
+    let Desk { below, names } = desk;
     below.enter(tier.folder.path);
-    let (stem, path) = (stem_of(found), below.enter_below(&found.file));
+    let (stem, path) = (stem_of(name), below.enter_below(name));
     let of_type = UnitType::ALL.iter().any(|unit_type| unit_type.as_str() == stem);
     // NAME.TYPE.toml.d is what somebody writes who extends the file's name and not the unit's.
     if !of_type && UnitName::check(stem).is_err() {
@@ -338,27 +376,26 @@ fn listed(tier: &TierFolder<'_>, found: &Found, below: &mut Below) -> Listed {
             let message = format!("is not used: drop-ins of {meant} lie in {meant}.d");
             listed.problems.push(Problem::of(path, message));
         }
-    } else if let Some(file) = usable(&mut listed.problems, tier, found, path) {
-        let mut found = entries(&mut listed.problems, tier.door, OpenFolder { path, file: &file });
-        sort(&mut found);
-        listed.files.reserve_exact(found.len());
-        listed.files.extend(found.into_iter().filter_map(|found| drop_in(tier, below, found)));
+    } else if let Some(file) = usable(&mut listed.problems, tier, path, kind) {
+        names.list(&mut listed.problems, tier.door, OpenFolder { path, file: &file });
+        listed.files.reserve_exact(names.found.len());
+        let found = names.found.iter().map(|found| (names.of(*found), found.kind));
+        listed.files.extend(found.filter_map(|found| drop_in(tier, below, found)));
+        listed.files.sort_unstable_by(|one, other| one.name().cmp(other.name()));
     } else {
         // What cannot be read may be what bounds the unit: the unit must not start without it.
         let why = format!("the drop-ins in {} cannot be used, see the problems of loading", path.display());
-        let file = format!("\u{0}{}", path.display());
-        let bad = DropIn { path: path.into(), kind: tier.kind, state: DropInState::Bad(why) };
-        listed.files.push((file, bad));
+        let state = DropInState::Bad(why);
+        listed.files.push(DropIn { path: path.into(), file: 0, kind: tier.kind, state });
     }
     listed
 }
 
-fn drop_in(tier: &TierFolder<'_>, parent: &mut Below, found: Found) -> Option<(String, DropIn)> {
-    let Found { file, kind } = found;
+fn drop_in(tier: &TierFolder<'_>, parent: &mut Below, (file, kind): (&str, Kind)) -> Option<DropIn> {
     if !file.ends_with(".toml") && !file.ends_with(".conf") {
         return None;
     }
-    let path = parent.path(&file);
+    let (start, path) = (parent.folder, parent.path(file));
     let state = if kind == Kind::File {
         DropInState::File
     } else if kind != Kind::Link {
@@ -368,26 +405,30 @@ fn drop_in(tier: &TierFolder<'_>, parent: &mut Below, found: Found) -> Option<(S
     } else {
         DropInState::Bad("is a link; copy the file, or link to /dev/null to take it away".to_owned())
     };
-    Some((file, DropIn { path: path.into(), kind: tier.kind, state }))
+    Some(DropIn { path: path.into(), file: start, kind: tier.kind, state })
 }
 
 /// A folder of links. Only their names count: what they lead to is found by name.
-fn pull_folder(index: &mut Index, tier: &TierFolder<'_>, found: &Found, pull: Pull) {
-    let path = tier.folder.path.join(&found.file);
-    let stem = found.file.rsplit_once('.').map_or("", |(stem, _)| stem);
+fn pull_folder(
+    index: &mut Index,
+    tier: &TierFolder<'_>,
+    path: &Path,
+    (stem, kind, pull): (&str, Kind, Pull),
+) {
     let owner = match UnitName::parse(stem) {
         Ok(owner) => owner,
-        Err(error) => return index.problem(&path, format!("is not used: {error}")),
+        Err(error) => return index.problem(path, format!("is not used: {error}")),
     };
     if tier.kind == TierKind::Control {
-        return index.problem(&path, "is not used: a control folder holds masks, markers and drop-ins");
+        return index.problem(path, "is not used: a control folder holds masks, markers and drop-ins");
     }
-    let Some(file) = usable(&mut index.problems, tier, found, &path) else { return };
-    let mut links = entries(&mut index.problems, tier.door, OpenFolder { path: &path, file: &file });
-    sort(&mut links);
-    for Found { file, .. } in links {
-        let path = path.join(&file);
-        match UnitName::parse(file.strip_suffix(".toml").unwrap_or(&file)) {
+    let Some(file) = usable(&mut index.problems, tier, path, kind) else { return };
+    let mut names = Names::default();
+    names.list(&mut index.problems, tier.door, OpenFolder { path, file: &file });
+    for found in names.sorted() {
+        let file = names.of(found);
+        let path = path.join(file);
+        match UnitName::parse(file.strip_suffix(".toml").unwrap_or(file)) {
             Ok(name) if !name.is_template() => {
                 let counts =
                     std::fs::read_link(&path).map_or(true, |target| target != Path::new("/dev/null"));
