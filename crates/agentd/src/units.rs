@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use agentd_engine::EffectId;
 use agentd_linux::door::KernelDoor;
@@ -170,6 +170,15 @@ impl Loading {
     #[must_use]
     pub fn load(&self, config: &Config, instances: &[UnitName]) -> Loaded {
         load(&self.loader, config, instances, self.policy, self.uid)
+    }
+
+    /// The same on a thread of its own, for who has other things to prepare meanwhile. None: there is no thread for it.
+    #[must_use]
+    pub fn ahead(&self, config: &Config, instances: Vec<UnitName>) -> Option<JoinHandle<Loaded>> {
+        let (loader, config) = (self.loader.clone(), config.clone());
+        let (policy, uid) = (self.policy, self.uid);
+        let work = move || load(&loader, &config, &instances, policy, uid);
+        thread::Builder::new().name("load-units".into()).spawn(work).ok()
     }
 
     /// Does an errand on a thread of its own, with the instances that live without being named by a unit; the main loop

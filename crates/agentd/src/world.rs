@@ -5,6 +5,7 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use agentd_engine::{
     ActiveState, AttachmentId, Boottime, Effect, InvocationId, Monotonic, Now, Record, RequestId, Sender,
@@ -119,6 +120,8 @@ pub struct World {
     pub owner: Owner,
     /// Reading and reading again of units.
     pub loading: Loading,
+    /// The first loading, if it was begun while the rest was prepared.
+    pub loaded_ahead: Option<JoinHandle<Loaded>>,
     /// What is to be done on the thread that loads, and is not begun yet.
     pub errands: Vec<Errand>,
     /// Requests whose unit was looked up on disk, to be answered once the engine has it.

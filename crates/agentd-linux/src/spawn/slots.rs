@@ -15,8 +15,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use super::raw;
 
-/// How many. A plan that needs more pays for a copy of the whole table.
-const SLOTS: usize = 32;
+/// How many: each child pays for all of them. A plan that needs more pays for a copy of the whole table.
+const SLOTS: usize = 20;
 
 /// The numbers.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Slots {
     /// No descriptor is left.
     pub(super) fn take(null: BorrowedFd<'_>) -> io::Result<Self> {
         let fds = (0..SLOTS).map(|_| null.try_clone_to_owned()).collect::<io::Result<_>>()?;
-        Ok(Self { fds, free: u32::MAX })
+        Ok(Self { fds, free: (1 << SLOTS) - 1 })
     }
 
     /// The bound: everything that was placed is below it.

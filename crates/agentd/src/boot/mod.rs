@@ -306,6 +306,12 @@ fn build_world(
     let (mut sockets, mut stores) = (Sockets::new()?, Stores::new()?);
     sockets.inherit(&mut held);
     stores.inherit(&mut held);
+    let accounts = Accounts::default();
+    let loading = Loading::new(&config, uid, &accounts)?;
+    // The kernel takes its time over the move into the cgroup (a grace period of RCU). Where files are watched, that comes
+    // before they are read.
+    let is_watched = config.watch_units != WatchUnits::Off;
+    let loaded_ahead = if is_watched { None } else { loading.ahead(&config, kept.instances()) };
     let (cgroups, missing) = ground::cgroups(&config, &|unit| kept.has_process(unit));
     for line in &missing {
         tracing::warn!("{line}");
@@ -320,7 +326,6 @@ fn build_world(
         copied: RefCell::default(),
         digests: RefCell::default(),
     };
-    let accounts = Accounts::default();
     let (machine_memory, machine_tasks) = ground::machine_size();
     let watches = if cgroups.is_some() { Watches::new()? } else { Watches::default() };
     Ok(World {
@@ -350,7 +355,8 @@ fn build_world(
         owner: Owner { uid, group: accounts.group("agentd").ok() },
         descriptors: nofile.hard,
         rlimits: vec![nofile],
-        loading: Loading::new(&config, uid, &accounts)?,
+        loading,
+        loaded_ahead,
         errands: Vec::new(),
         looked_up: Vec::new(),
         is_ending: false,

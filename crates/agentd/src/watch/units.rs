@@ -170,6 +170,8 @@ pub fn taken_over(world: &World) -> Event {
 
 /// Reads the units for the first time.
 pub fn first(world: &mut World, events: &mut VecDeque<Event>) {
-    let loaded = world.loading.load(&world.config, &world.kept.instances());
+    // What a thread has come to grief over, the main loop meets as well.
+    let ahead = world.loaded_ahead.take().and_then(|thread| thread.join().ok());
+    let loaded = ahead.unwrap_or_else(|| world.loading.load(&world.config, &world.kept.instances()));
     take_up(loaded, world, events);
 }
