@@ -76,7 +76,11 @@ impl Manager {
         for unit in &free {
             let name = self.name(*unit);
             out.log(Level::Debug, &name, None, None, format!("{name}: Its failure is forgotten."));
+            let result = self.entry(*unit).map(|entry| entry.result());
             self.clear_failure(*unit, out);
+            if let Some(entry) = self.entry_mut(*unit) {
+                entry.forgotten = result;
+            }
         }
         let is_fileless =
             |id: &UnitId| self.entry(*id).is_some_and(|entry| entry.unit.load == LoadState::NotFound);

@@ -112,6 +112,7 @@ impl Manager {
         self.mark_running(id, out);
         let Some(entry) = self.entry_mut(unit) else { return };
         (entry.failure, entry.came_up) = (None, false);
+        entry.forgotten = None;
         entry.returns_with.clear();
         if cause == Cause::Person {
             entry.restarts().forget();

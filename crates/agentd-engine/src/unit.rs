@@ -116,6 +116,8 @@ pub(crate) struct Entry {
     pub(crate) checks: Checks,
     /// Its last life got as far as being up.
     pub(crate) came_up: bool,
+    /// Its last life has failed so, and `CollectMode` has had that forgotten.
+    pub(crate) forgotten: Option<ServiceResult>,
     /// It is made for one connection, of this socket, and forgotten with it.
     pub(crate) passing: bool,
     pub(crate) connection: Option<(UnitId, EffectId)>,
@@ -149,6 +151,7 @@ impl Entry {
             starts: Restarts::default(),
             checks: Checks::default(),
             came_up: false,
+            forgotten: None,
             passing: false,
             connection: None,
             uphold_at: None,

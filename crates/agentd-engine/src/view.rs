@@ -25,6 +25,8 @@ pub struct UnitView {
     pub frozen: bool,
     /// Why it last ended.
     pub result: ServiceResult,
+    /// Why its last life failed, if that was forgotten since: `CollectMode=inactive-or-failed`.
+    pub forgotten: Option<ServiceResult>,
     /// The present or last run.
     pub run: Option<InvocationId>,
     /// The main process: its effect and its pid.

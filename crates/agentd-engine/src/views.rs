@@ -26,6 +26,7 @@ impl Manager {
             sub: entry.sub(),
             frozen: facts.is_some_and(|facts| facts.is_frozen()),
             result: entry.result(),
+            forgotten: entry.forgotten,
             run: facts.and_then(|facts| facts.last_run),
             main: run.and_then(|run| run.main).and_then(|main| Some((main.id, main.pid?))),
             control: run.and_then(|run| run.control).and_then(|c| Some((c.id, c.pid?, c.kind))),

@@ -77,6 +77,23 @@ fn a_restart_that_waits_goes_on_through_automatic_restarts_and_a_new_manager() {
 }
 
 #[test]
+fn a_failure_that_is_forgotten_at_once_is_told_all_the_same() {
+    let setup = Setup::new("wait-collect");
+    told(&setup, "a");
+    let unit = fs::read_to_string(setup.path("units/a.service.toml")).unwrap();
+    setup.unit("a.service", &format!("[Unit]\nCollectMode = \"inactive-or-failed\"\n{unit}"));
+    let mut manager = setup.start();
+    for (code, exit) in [(3, 1), (0, 0), (4, 1)] {
+        let client = waiting(&manager, &["start", "--wait", "a"]);
+        manager.until_property("a", "SubState", "running");
+        tell(&manager, "a", code);
+        let output = client.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(exit), "{}", text(&output));
+        manager.until_property("a", "ActiveState", "inactive");
+    }
+}
+
+#[test]
 fn a_stop_by_another_client_ends_the_wait() {
     let setup = Setup::new("wait-stop");
     told(&setup, "a");

@@ -68,12 +68,16 @@ fn ended(manager: &Manager, name: &UnitName) -> Option<UnitEnd> {
     match manager.unit(name) {
         None => end(ActiveState::Inactive, "success"),
         Some(unit) if unit.job.is_some() => None,
-        Some(unit) => match unit.active {
-            ActiveState::Inactive | ActiveState::Failed => end(unit.active, unit.result.as_str()),
-            ActiveState::Activating
-            | ActiveState::Active
-            | ActiveState::Reloading
-            | ActiveState::Deactivating => None,
+        Some(unit) => match (unit.active, unit.forgotten) {
+            (ActiveState::Inactive, Some(result)) => end(ActiveState::Failed, result.as_str()),
+            (ActiveState::Inactive | ActiveState::Failed, _) => end(unit.active, unit.result.as_str()),
+            (
+                ActiveState::Activating
+                | ActiveState::Active
+                | ActiveState::Reloading
+                | ActiveState::Deactivating,
+                _,
+            ) => None,
         },
     }
 }
