@@ -1,7 +1,6 @@
 //! What it takes to load units with two drop-ins each: `loading [COUNT]…`, both syntaxes, beside
 //! `systemd-analyze verify` on the same files where it is installed. To be measured with `--release`. The units are loaded
-//! through agentd's door to the kernel. The allocator is as it is by itself; with agentd's settings of it (one heap for all
-//! threads, for its memory at rest) the two threads wait for each other: `--one-heap` in front of the rest shows by how much.
+//! as agentd loads them: through its door to the kernel, and with its settings of the allocator.
 //!
 //! Times are what a person waits, medians of rounds in which all are done one after the other, so that what else the
 //! machine does meets them alike. For profilers: `loading --keep COUNT` makes the files and names their two folders,
@@ -26,11 +25,8 @@ use agentd_unit::{
 const ROUNDS: usize = 11;
 
 fn main() {
-    let mut words: Vec<String> = std::env::args().skip(1).collect();
-    if words.first().is_some_and(|word| word == "--one-heap") {
-        agentd_linux::memory::keep_little();
-        words.remove(0);
-    }
+    agentd_linux::memory::keep_little();
+    let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["--memory", folder, count] => {
             // In a process of its own: nothing was freed here that could be used again.

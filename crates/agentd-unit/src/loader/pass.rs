@@ -24,6 +24,9 @@ pub(super) enum Owners {
     Loaded,
 }
 
+/// The files of a unit; none: it is masked by an empty one.
+type Found = Result<Option<ReadFiles>, String>;
+
 /// The unit of a file, and the units that it brings.
 type Made = (Arc<Unit>, Vec<Unit>);
 
@@ -92,7 +95,11 @@ impl<'a> Pass<'a> {
             _ => None,
         };
         let files: Vec<_> = self.index.units.iter().filter_map(named).collect();
-        let made = both::map(&files, |shelf, (name, path)| self.made(name, path, shelf));
+        let made = both::read_and_make(
+            &files,
+            |shelf, (name, path)| self.read_files(name, path, shelf),
+            |shelf, (name, path), found| self.made(name, path, found, shelf),
+        );
         if made.iter().all(|(_, own)| own.is_empty()) {
             // In order already, so that no place is looked for.
             self.units = made.into_iter().map(|(unit, _)| (unit.name.clone(), unit)).collect();
@@ -229,17 +236,19 @@ impl<'a> Pass<'a> {
     fn file(&mut self, name: &UnitName, path: &Arc<Path>) {
         if !self.units.contains_key(name) {
             let mut shelf = std::mem::take(&mut self.shelf);
-            let made = self.made(name, path, &mut shelf);
+            let found = self.read_files(name, path, &mut shelf);
+            let made = self.made(name, path, found, &mut shelf);
             self.shelf = shelf;
             self.keep(made);
         }
     }
 
     /// The unit of a file, and the units that it brings.
-    fn made(&self, name: &UnitName, path: &Arc<Path>, shelf: &mut Shelf) -> Made {
-        let aliases = self.aliases.get(name).cloned().unwrap_or_default();
-        let (mut unit, own) = self.read(name, path, &aliases, shelf);
-        unit.aliases = aliases;
+    fn made(&self, name: &UnitName, path: &Arc<Path>, found: Found, shelf: &mut Shelf) -> Made {
+        let (mut unit, own) = self.parsed(name, path, found, shelf);
+        if let Some(aliases) = self.aliases.get(name) {
+            unit.aliases.clone_from(aliases);
+        }
         if let Some(slice) = &self.slice {
             unit.place(slice);
         }
@@ -261,18 +270,26 @@ impl<'a> Pass<'a> {
 
     /// A template as a unit, which it is not: only to see whether it can be used and has `[Install]`.
     pub(super) fn template(&self, name: &UnitName, path: &Arc<Path>) -> Unit {
-        self.read(name, path, &[], &mut Shelf::default()).0
+        let mut shelf = Shelf::default();
+        let found = ReadFiles::read(name, path, &[], (self.config, self.index, &mut shelf));
+        self.parsed(name, path, found, &mut shelf).0
+    }
+
+    /// The files of a unit.
+    fn read_files(&self, name: &UnitName, path: &Arc<Path>, shelf: &mut Shelf) -> Found {
+        let aliases = self.aliases.get(name).map_or(&[][..], Vec::as_slice);
+        ReadFiles::read(name, path, aliases, (self.config, self.index, shelf))
     }
 
     /// What a unit's files say, and the units that they bring.
-    fn read(
+    fn parsed(
         &self,
         name: &UnitName,
         path: &Arc<Path>,
-        aliases: &[UnitName],
+        found: Found,
         shelf: &mut Shelf,
     ) -> (Unit, Vec<Unit>) {
-        match ReadFiles::read(name, path, aliases, (self.config, self.index, shelf)) {
+        match found {
             Ok(Some(read)) => read.parse(name, shelf, (self.config, self.gate)),
             Ok(None) => (masked(name, path), Vec::new()),
             Err(why) => {
