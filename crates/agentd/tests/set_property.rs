@@ -75,6 +75,7 @@ fn what_cannot_be_set_changes_nothing() {
     let manager = start("set-bad");
     for (words, part) in [
         (&["web", "MemoryMax=64M", "TasksMax=many"][..], "TasksMax"),
+        (&["web", "TasksMax=many"], "Nothing was set, and the drop-in was taken back."),
         (&["web", "ExecStart=/bin/true"], "ExecStart cannot change while the unit runs"),
         (&["web", "MemoryMix=1"], "[Service] has no key MemoryMix"),
         (&["web", "MemoryMax"], "'MemoryMax' is no KEY=VALUE"),

@@ -105,8 +105,19 @@ pub fn carry_out(
             written.take_back();
             // Only where nothing else is in it.
             let _kept = fs::remove_dir(&folder);
-            Err(error)
+            Err(nothing_set(error))
         }
+    }
+}
+
+/// The error names a file that is gone again: it says so.
+fn nothing_set(error: CallError) -> CallError {
+    match error {
+        CallError::LoadFailed { unit, message } => CallError::LoadFailed {
+            unit,
+            message: format!("{message}\nNothing was set, and the drop-in was taken back."),
+        },
+        other => other,
     }
 }
 
