@@ -38,24 +38,11 @@ pub(super) fn map_beside<T: Sync, R: Send, S: Default>(
             done.extend(chunk.map(|(place, thing)| (start + place, work(&mut own, thing))));
         }
     };
-    let mut all = if things.len() <= ALONE || *LONELY {
+    let own = || {
         before();
         help()
-    } else {
-        thread::scope(|scope| {
-            let other = thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, help).ok();
-            before();
-            let mut done = help();
-            match other.map(thread::ScopedJoinHandle::join) {
-                None => {}
-                Some(Ok(others)) => done.extend(others),
-                Some(Err(panic)) => std::panic::resume_unwind(panic),
-            }
-            done
-        })
     };
-    all.sort_unstable_by_key(|(place, _)| *place);
-    all.into_iter().map(|(_, made)| made).collect()
+    if things.len() <= ALONE || *LONELY { in_order(own()) } else { in_order(both(own, help)) }
 }
 
 /// What `make` makes of what `read` has read of each thing, in their order. The second thread reads ahead, and makes things
@@ -102,8 +89,7 @@ pub(super) fn read_and_make<T: Sync, A: Send, R: Send, S: Default>(
         drop(sender);
         done
     };
-    let mut all = thread::scope(|scope| {
-        let other = thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, ahead).ok();
+    let first = || {
         let (mut own, mut done) = (S::default(), Vec::with_capacity(things.len()));
         loop {
             let waiting = match receiver.try_recv() {
@@ -111,16 +97,29 @@ pub(super) fn read_and_make<T: Sync, A: Send, R: Send, S: Default>(
                 Err(TryRecvError::Disconnected) => take(&mut own),
                 Ok(chunk) => Some(chunk),
             };
-            let Some(chunk) = waiting else { break };
+            let Some(chunk) = waiting else { return done };
             finish(&mut own, &mut done, chunk);
         }
+    };
+    in_order(both(first, ahead))
+}
+
+/// What this thread has done and what another has meanwhile, if the system lets one be started.
+fn both<R: Send>(first: impl FnOnce() -> Vec<R>, second: impl FnOnce() -> Vec<R> + Send) -> Vec<R> {
+    thread::scope(|scope| {
+        let other = thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, second).ok();
+        let mut done = first();
         match other.map(thread::ScopedJoinHandle::join) {
             None => {}
             Some(Ok(others)) => done.extend(others),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
         }
         done
-    });
+    })
+}
+
+/// Without the places, in their order.
+fn in_order<R>(mut all: Vec<(usize, R)>) -> Vec<R> {
     all.sort_unstable_by_key(|(place, _)| *place);
     all.into_iter().map(|(_, made)| made).collect()
 }
