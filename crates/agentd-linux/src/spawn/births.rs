@@ -33,8 +33,6 @@ pub struct Births<T> {
     /// Dropped before the spawner, whose slots the children may still have to copy.
     under_way: VecDeque<UnderWay<T>>,
     spawner: Spawner,
-    /// Whether the child can have a table of descriptors of its own in time.
-    alongside: bool,
     /// Those that no child uses.
     stacks: Vec<Stack>,
 }
@@ -52,10 +50,7 @@ impl<T> Births<T> {
     /// Births by this spawner.
     #[must_use]
     pub fn new(spawner: Spawner) -> Self {
-        let features = spawner.features();
-        let alongside = features.close_range && features.into_cgroup;
-        let (settled, under_way) = (VecDeque::new(), VecDeque::new());
-        Self { spawner, alongside, settled, under_way, stacks: Vec::new() }
+        Self { settled: VecDeque::new(), under_way: VecDeque::new(), spawner, stacks: Vec::new() }
     }
 
     /// See [`Spawner::may_raise`].
@@ -81,7 +76,7 @@ impl<T> Births<T> {
     /// Whether births can be begun here: on kernels that give the child a table of descriptors of its own.
     #[must_use]
     pub fn go_alongside(&self) -> bool {
-        self.alongside
+        self.spawner.has_own_tables()
     }
 
     /// Whether there is an answer to be taken, now or soon.

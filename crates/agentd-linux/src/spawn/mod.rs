@@ -202,7 +202,7 @@ impl Spawner {
     /// # Errors
     /// The step that failed, with its thing and errno. No process is left.
     pub fn spawn(&mut self, plan: &SpawnPlan<'_>) -> Result<Child, SpawnError> {
-        let mut arrays = Arrays::of(plan, self.null.as_raw_fd());
+        let mut arrays = Arrays::of(plan, self.null());
         let mut walk =
             self.walk(plan, &mut arrays).map_err(|error| SpawnError::new(plan, Step::Fds, error))?;
         let walk = NonNull::from(&mut walk);
@@ -225,36 +225,48 @@ impl Spawner {
         mut walk: NonNull<Walk<'_>>,
         place: Option<Place<'_>>,
     ) -> Result<Born, SpawnError> {
-        let fail = |step, source| SpawnError::new(plan, step, source);
+        if !self.shares_memory(plan) {
+            // SAFETY: the caller vouches for it; the child has a copy of all that it uses.
+            return unsafe { self.bear_apart(plan, walk, place) };
+        }
         // SAFETY: there is no child yet.
         let papers = unsafe { walk.as_mut() };
-        let stack = place.map_or(&self.stack, |place| place.stack);
-        if self.shares_memory(plan) {
-            let placed = Self::place(self.features, &mut self.slots, self.null.as_raw_fd(), papers)
-                .map_err(|e| fail(Step::Fds, e))?;
-            let memory = place.map_or(Memory::Lent, |place| Memory::Shared(place.presence));
-            let shares_table = papers.own_below.is_some();
-            // SAFETY: the caller vouches for it.
-            let born = unsafe { self.give_birth(plan, memory, shares_table, stack, walk) };
-            return match born {
-                Ok((pid, pidfd)) => Ok(Born { pid, pidfd, way: Way::Here(placed) }),
-                Err(error) => {
-                    self.slots.clear(placed, self.null.as_raw_fd());
-                    Err(error)
-                }
-            };
+        let placed = self.place(papers).map_err(|error| SpawnError::new(plan, Step::Fds, error))?;
+        let shares_table = papers.own_below.is_some();
+        let memory = place.map_or(Memory::Lent, |place| Memory::Shared(place.presence));
+        // SAFETY: the caller vouches for it.
+        match unsafe { self.give_birth(plan, memory, shares_table, place, walk) } {
+            Ok((pid, pidfd)) => Ok(Born { pid, pidfd, way: Way::Here(placed) }),
+            Err(error) => {
+                self.slots.clear(placed, self.null());
+                Err(error)
+            }
         }
-        let (reader, writer) = io::pipe().map_err(|e| fail(Step::Fork, e))?;
-        papers.report_fd = Some(writer.as_raw_fd());
+    }
+
+    /// The birth of a child with memory of its own, which is heard over a pipe.
+    ///
+    /// # Safety
+    /// As [`Spawner::bear`].
+    unsafe fn bear_apart(
+        &self,
+        plan: &SpawnPlan<'_>,
+        mut walk: NonNull<Walk<'_>>,
+        place: Option<Place<'_>>,
+    ) -> Result<Born, SpawnError> {
+        let fail = |source| SpawnError::new(plan, Step::Fork, source);
+        let (reader, writer) = io::pipe().map_err(fail)?;
         // One that is born within has set none yet; all others have, and nobody may who gives himself a map.
         let keeps_groups = self.administrates || plan.identity.is_none();
         let users = plan.namespaces.users.as_ref();
-        let answers =
-            users.map(|_| Answers::new(keeps_groups)).transpose().map_err(|e| fail(Step::Fork, e))?;
+        let answers = users.map(|_| Answers::new(keeps_groups)).transpose().map_err(fail)?;
+        // SAFETY: there is no child yet.
+        let papers = unsafe { walk.as_mut() };
+        papers.report_fd = Some(writer.as_raw_fd());
         papers.ask = answers.as_ref().map(|answers| answers.ask(!self.administrates));
         let deadline = Instant::now() + self.exec_timeout;
-        // SAFETY: the child has a copy of all that it uses.
-        let (pid, pidfd) = unsafe { self.give_birth(plan, Memory::Copied, false, stack, walk) }?;
+        // SAFETY: the caller vouches for it.
+        let (pid, pidfd) = unsafe { self.give_birth(plan, Memory::Copied, false, place, walk) }?;
         Ok(Born { pid, pidfd, way: Way::Apart { reader, answers, deadline } })
     }
 
@@ -271,7 +283,7 @@ impl Spawner {
         let Born { pid, pidfd, way } = born;
         let report = match way {
             Way::Here(placed) => {
-                self.slots.clear(placed, self.null.as_raw_fd());
+                self.slots.clear(placed, self.null());
                 // SAFETY: the child, which has written to it, is past its exec or gone.
                 let walk = unsafe { walk.as_ref() };
                 walk.report
@@ -298,6 +310,11 @@ impl Spawner {
         stays && plan.namespaces.users.is_none() && plan.coredump_filter.is_none()
     }
 
+    /// Whether a child can have a table of descriptors of its own in time, by its first step.
+    fn has_own_tables(&self) -> bool {
+        self.features.close_range && self.features.into_cgroup
+    }
+
     /// The descriptor of `/dev/null`.
     fn null(&self) -> RawFd {
         self.null.as_raw_fd()
@@ -318,17 +335,18 @@ impl Spawner {
     }
 
     /// Has the child keep what it needs of a shared table and nothing else, where the kernel can do that.
-    fn place(features: Features, slots: &mut Slots, null: RawFd, walk: &mut Walk<'_>) -> io::Result<Placed> {
-        if !features.close_range || !features.into_cgroup {
+    fn place(&mut self, walk: &mut Walk<'_>) -> io::Result<Placed> {
+        if !self.has_own_tables() {
             return Ok(Placed::default());
         }
+        let null = self.null();
         let target = match &mut walk.target {
             Target::Fd(fd) => Some(fd),
             Target::Path(_) | Target::LastFd => None,
         };
         let joined = walk.joined.iter_mut().flatten();
-        let placed = slots.place(walk.sources.iter_mut().chain(target).chain(joined), null)?;
-        walk.own_below = placed.is_some().then(|| slots.end());
+        let placed = self.slots.place(walk.sources.iter_mut().chain(target).chain(joined), null)?;
+        walk.own_below = placed.is_some().then(|| self.slots.end());
         Ok(placed.unwrap_or_default())
     }
 
@@ -348,9 +366,10 @@ impl Spawner {
         plan: &SpawnPlan<'_>,
         memory: Memory<'_>,
         share_descriptors: bool,
-        stack: &Stack,
+        place: Option<Place<'_>>,
         walk: NonNull<Walk<'_>>,
     ) -> Result<(u32, PidFd), SpawnError> {
+        let stack = place.map_or(&self.stack, |place| place.stack);
         let clone3 = self.features.into_cgroup;
         let cgroup = plan.cgroup.filter(|_| clone3);
         let namespaces = self.birth_namespaces(plan);
