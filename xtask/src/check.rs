@@ -142,7 +142,7 @@ fn tests(report: &mut Report, name: &str, targets: &TestTargets) {
     println!("== {name}");
     let mut count = Count::default();
     let ended = tee(&mut command, |line| count.read(line));
-    report.add(name, count);
+    report.add(name, &count);
     match ended {
         Ok(status) if status.success() => {}
         // The failed tests are counted already.

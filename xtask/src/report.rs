@@ -1,5 +1,6 @@
 //! What passed and what failed, counted over all steps of one run.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -9,7 +10,14 @@ use crate::error::Result;
 #[derive(Debug, Default)]
 pub struct Report {
     passed: u32,
-    failed: Vec<String>,
+    failed: Vec<Failure>,
+}
+
+/// What failed: a step with its reason, or a test, whose reason stands in the output of its runner.
+#[derive(Debug)]
+struct Failure {
+    name: String,
+    reason: Option<String>,
 }
 
 impl Report {
@@ -25,27 +33,31 @@ impl Report {
                 self.passed += 1;
             }
             Err(error) => {
-                println!("FAIL {name} ({seconds:.1} s): {}", error.chain());
-                self.failed.push(name.to_owned());
+                let reason = error.chain();
+                println!("FAIL {name} ({seconds:.1} s): {reason}");
+                self.failed.push(Failure { name: name.to_owned(), reason: Some(reason) });
             }
         }
     }
 
     /// Adds the tests that a test runner counted itself.
-    pub fn add(&mut self, name: &str, count: Count) {
+    pub fn add(&mut self, name: &str, count: &Count) {
         self.passed += count.passed;
-        for _ in 0..count.failed {
-            self.failed.push(name.to_owned());
-        }
+        let named = count.names.iter().map(|test| format!("{name}: {test}"));
+        // What a runner counted and did not name is a failure too.
+        let unnamed = (count.failed as usize).saturating_sub(count.names.len());
+        let names = named.chain(std::iter::repeat_n(name.to_owned(), unnamed));
+        self.failed.extend(names.map(|name| Failure { name, reason: None }));
     }
 
-    /// Says the sum, the names of what failed, and the exit code.
+    /// Says what failed and why, the sum, and the exit code: the end of a long log tells all.
     #[must_use]
     pub fn close(self) -> ExitCode {
-        let mut names = self.failed.clone();
-        names.dedup();
-        if !names.is_empty() {
-            println!("failed: {}", names.join(", "));
+        for Failure { name, reason } in &self.failed {
+            match reason {
+                Some(reason) => println!("failed: {name}: {reason}"),
+                None => println!("failed: {name}"),
+            }
         }
         println!("{} passed, {} failed", self.passed, self.failed.len());
         // A run that tested nothing has proven nothing.
@@ -54,21 +66,39 @@ impl Report {
 }
 
 /// The tests of one or more runs of a test runner.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Count {
     /// Tests that passed.
     pub passed: u32,
     /// Tests that did not.
     pub failed: u32,
+    /// The names of those that did not, as far as the runner says them in a way that is known.
+    pub names: BTreeSet<String>,
 }
 
 impl Count {
-    /// Takes up a line of output; counts those that sum up a run, of cargo nextest or cargo test.
+    /// Takes up a line of output of cargo nextest or cargo test; counts by those that sum up a run.
     pub fn read(&mut self, line: &str) {
+        self.names.extend(failed_test(line));
         let Some(found) = nextest(line).or_else(|| libtest(line)) else { return };
         self.passed += found.passed;
         self.failed += found.failed;
     }
+}
+
+/// `FAIL [   0.119s] ( 470/1269) agentd::wait a_test`, or a signal or `TIMEOUT` in place of `FAIL`; `test a_test ... FAILED`.
+fn failed_test(line: &str) -> Option<String> {
+    let line = line.trim();
+    if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
+        return Some(name.to_owned());
+    }
+    let (state, rest) = line.split_once(" [")?;
+    if !matches!(state, "FAIL" | "TIMEOUT" | "ABORT" | "LEAK-FAIL") && !state.starts_with("SIG") {
+        return None;
+    }
+    let (_, rest) = rest.split_once("s] ")?;
+    let name = rest.strip_prefix('(').and_then(|rest| rest.split_once(") ")).map_or(rest, |(_, name)| name);
+    Some(name.trim().to_owned())
 }
 
 /// `Summary [ 0.1s] 12 tests run: 10 passed (1 slow), 2 failed, 0 skipped`: what ran and did not pass has failed.
@@ -78,14 +108,14 @@ fn nextest(line: &str) -> Option<Count> {
     // After an early end it says `10/12 tests`; the ones that never ran have not passed either.
     let run: u32 = run.split_whitespace().next()?.rsplit('/').next()?.parse().ok()?;
     let passed: u32 = rest.split_once(" passed")?.0.trim().parse().ok()?;
-    Some(Count { passed, failed: run.saturating_sub(passed) })
+    Some(Count { passed, failed: run.saturating_sub(passed), ..Count::default() })
 }
 
 /// `test result: ok. 3 passed; 0 failed; 0 ignored; …`
 fn libtest(line: &str) -> Option<Count> {
     let rest = line.trim_start().strip_prefix("test result: ")?;
     let number = |word: &str| rest.split_once(word)?.0.rsplit([' ', ';']).next()?.parse().ok();
-    Some(Count { passed: number(" passed")?, failed: number(" failed")? })
+    Some(Count { passed: number(" passed")?, failed: number(" failed")?, ..Count::default() })
 }
 
 #[cfg(test)]
@@ -109,8 +139,36 @@ mod tests {
         ] {
             let mut count = Count::default();
             count.read(line);
-            assert_eq!(count, Count { passed, failed }, "{line}");
+            assert_eq!((count.passed, count.failed), (passed, failed), "{line}");
+            assert!(count.names.is_empty(), "{line}");
         }
+    }
+
+    #[test]
+    fn the_tests_that_failed_are_known_by_name_and_once() {
+        let mut count = Count::default();
+        for line in [
+            "        PASS [   0.119s] ( 470/1269) agentd::wait a_restart_that_waits",
+            "        FAIL [   0.119s] ( 471/1269) agentd::wait a_stop",
+            "        FAIL [   0.119s] ( 471/1269) agentd::wait a_stop",
+            "     SIGABRT [   0.010s] (12/12) agentd-engine walk::tests::a_walk",
+            "     TIMEOUT [  60.010s] agentd::long a_wait",
+            "test naming::a_test ... FAILED",
+            "test naming::another ... ok",
+            "FAIL vm::a-scenario (3.1 s): said by a step",
+        ] {
+            count.read(line);
+        }
+        let names: Vec<&str> = count.names.iter().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "agentd-engine walk::tests::a_walk",
+                "agentd::long a_wait",
+                "agentd::wait a_stop",
+                "naming::a_test"
+            ]
+        );
     }
 
     #[test]
