@@ -259,6 +259,16 @@ fn a_follower_sees_every_line_once() {
         }
     });
     begin.recv_timeout(LONG).unwrap();
+    // What was written is somewhere between the pipe and the file: there must be a past.
+    let (sink, heard) = mpsc::channel();
+    let early = store.follow(&unit, 0, move |entries| {
+        let _told = sink.send(entries.len());
+    });
+    let mut past = 0;
+    while past < 100 {
+        past += heard.recv_timeout(LONG).unwrap();
+    }
+    store.unfollow(early);
     let (sink, lines) = mpsc::channel();
     let id = store.follow(&unit, 100, move |entries| sink.send(texts(&entries)).unwrap());
     let past = lines.recv_timeout(LONG).unwrap();

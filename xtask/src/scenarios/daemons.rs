@@ -4,7 +4,7 @@
 use std::fs;
 
 use super::context::Context;
-use super::guest::{ok, show};
+use super::guest::{ok, show, until};
 use super::{Scenario, expect, expect_eq};
 use crate::error::{During, Result};
 use crate::image::product::ADMIN_UNITS;
@@ -108,9 +108,6 @@ const DAEMONS: &[Daemon] = &[
 
 const THEIRS: &str = "/usr/lib/systemd/system";
 
-/// How long anything may take that a daemon does by itself, in seconds: emulated, on a loaded machine.
-const PATIENCE: u32 = 50;
-
 fn daemons(context: &mut Context) -> Result<()> {
     // Nobody has signed what Debian ships, and the one of ours for redis makes way for Debian's own.
     let spec = context.product_disk(|tree| {
@@ -183,12 +180,6 @@ fn live(machine: &mut Machine, daemon: &Daemon) -> Result<()> {
 
 fn answers(machine: &mut Machine, daemon: &Daemon) -> Result<()> {
     until(machine, daemon.answers)
-}
-
-/// Waits until a command succeeds.
-fn until(machine: &mut Machine, command: &str) -> Result<()> {
-    ok(machine, &format!("timeout {PATIENCE} bash -c 'until ( {} ) 2>/tmp/why; do sleep 0.2; done' || {{ cat /tmp/why; false; }}", command.replace('\'', "'\\''")))
-        .map(|_| ())
 }
 
 /// cron runs its jobs at full minutes, which is longer than one command of ours may take.

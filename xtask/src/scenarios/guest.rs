@@ -17,6 +17,19 @@ pub fn ok(machine: &mut Machine, command: &str) -> Result<String> {
     Err(Error::new(format!("in the guest, {command} exits with {}:\n{}", answer.code, answer.text)))
 }
 
+/// How long a command that is tried again and again may fail, in seconds: less than one command of ours may take.
+pub const PATIENCE: u32 = 50;
+
+/// Waits until a command succeeds; what it says at last is told if it does not.
+///
+/// # Errors
+/// It fails for as long as [`PATIENCE`].
+pub fn until(machine: &mut Machine, command: &str) -> Result<()> {
+    let quoted = command.replace('\'', "'\\''");
+    let wait = format!("timeout {PATIENCE} sh -c 'until ( {quoted} ) >/tmp/why 2>&1; do sleep 0.2; done'");
+    ok(machine, &format!("{wait} || {{ cat /tmp/why; false; }}")).map(|_| ())
+}
+
 /// All of these units are active.
 ///
 /// # Errors

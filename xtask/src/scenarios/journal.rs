@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::context::Context;
-use super::guest::{active, ok, show};
+use super::guest::{active, ok, show, until};
 use super::{Scenario, expect, expect_eq};
 use crate::error::{During, Error, Result};
 use crate::vm::Machine;
@@ -26,12 +26,15 @@ fn redis(context: &mut Context) -> Result<()> {
 fn journald(context: &mut Context) -> Result<()> {
     let machine = context.shared()?;
     active(machine, &["systemd-journald.service"])?;
+    // It takes what it is sent in its own time.
+    let invocation = show(machine, "library.service")?["InvocationID"].clone();
+    let invocation = invocation.as_str().unwrap_or_default();
+    until(machine, &format!("journalctl -q -n 1 INVOCATION_ID={invocation} | grep ."))?;
     let lines = journal(machine, "library.service")?;
     expect(lines.iter().any(|line| line["_SYSTEMD_UNIT"] == "library.service"), || {
         format!("no line is of _SYSTEMD_UNIT=library.service: {lines:?}")
     })?;
     let managers: Vec<&Value> = lines.iter().filter(|line| line["_PID"] == "1").collect();
-    let invocation = show(machine, "library.service")?["InvocationID"].clone();
     let Some(line) = managers.iter().find(|line| line["INVOCATION_ID"] == invocation) else {
         return Err(Error::new(format!("no line of the manager has this INVOCATION_ID: {managers:?}")));
     };
@@ -42,11 +45,13 @@ fn journald(context: &mut Context) -> Result<()> {
     let logs = ok(machine, "agentctl logs -n 5 library.service")?;
     expect(!logs.is_empty(), || "agentctl logs prints nothing".into())?;
     once(machine, "agentctl logs library.service")?;
-    // What comes while it is followed is seen: the restart's own line ends the wait.
-    let follow = "timeout 60 agentctl logs -f -n 0 library.service | grep -m 1 'Stopping library' & \
-                  sleep 2; agentctl restart library.service && wait $!";
-    let seen = ok(machine, follow)?;
-    expect(seen.contains("Stopping library"), || format!("logs -f shows no new line: {seen:?}"))
+    // What comes while it is followed is seen: it is followed once its last line is shown.
+    let follow = "agentctl logs -f -n 1 library.service >>/run/followed 2>&1 & echo $! >/run/follower";
+    ok(machine, &format!("rm -f /run/followed; {follow}"))?;
+    until(machine, "test -s /run/followed")?;
+    ok(machine, "echo -- >>/run/followed; agentctl restart library.service")?;
+    until(machine, "sed 1,/^--/d /run/followed | grep 'Stopping library'")?;
+    ok(machine, "kill $(cat /run/follower)").map(|_| ())
 }
 
 /// Each line of the manager is in both logs and is shown once.
