@@ -14,6 +14,7 @@ use super::{Problem, scan};
 use crate::hash::Quick;
 use crate::name::UnitName;
 use crate::search_path::{SearchPath, TierKind};
+use crate::unit::{LoadState, Unit};
 
 /// What stands under a unit's name in the highest tier that has it.
 #[derive(Debug, Clone)]
@@ -91,6 +92,8 @@ pub(super) struct Index {
     open: Vec<(PathBuf, File)>,
     /// The tiers' folders that exist, with all links in their paths resolved.
     pub(super) folders: Vec<PathBuf>,
+    /// The folders of tiers that could not be read, or not to their end, and why: what they hold is not known.
+    unreadable: Vec<Problem>,
     /// Units; templates too.
     pub(super) units: BTreeMap<UnitName, Entry>,
     /// By the folder's stem (`web.service`, `web-.service`, `service`); there sorted by the file's name, each once.
@@ -139,7 +142,7 @@ impl Index {
                     }
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => index.problem(&tier.path, format!("cannot be read: {error}")),
+                Err(error) => index.cannot_read(&tier.path, &error),
             }
         }
         index.folders = tiers.iter().map(|(path, _)| path.clone()).collect();
@@ -154,7 +157,7 @@ impl Index {
                     scan::tier(&mut index, &TierFolder { folder, door, kind, trusted });
                     index.open.push((path, file));
                 }
-                Err(error) => index.problem(&path, format!("cannot be read: {error}")),
+                Err(error) => index.cannot_read(&path, &error),
             }
         }
         index
@@ -165,6 +168,7 @@ impl Index {
             door,
             open: Vec::new(),
             folders: Vec::new(),
+            unreadable: Vec::new(),
             units: BTreeMap::new(),
             drop_ins: HashMap::default(),
             pulls: BTreeMap::new(),
@@ -216,6 +220,22 @@ impl Index {
 
     pub(super) fn problem(&mut self, path: &Path, message: impl Into<String>) {
         self.problems.push(Problem::of(path, message));
+    }
+
+    /// Notes that a tier's folder is not known to its end.
+    pub(super) fn cannot_read(&mut self, folder: &Path, error: &std::io::Error) {
+        let problem = Problem::of(folder, format!("cannot be read: {error}"));
+        self.problems.push(problem.clone());
+        self.unreadable.push(problem);
+    }
+
+    /// What stands for a name that was not found: it may lie in a folder that could not be read. `None`: there is no such
+    /// folder.
+    pub(super) fn perhaps(&self, name: &UnitName) -> Option<Unit> {
+        let folder = self.unreadable.first()?;
+        let mut unit = Unit::not_found(name.clone());
+        unit.load = LoadState::Error(format!("nothing of this name was found, but {folder}"));
+        Some(unit)
     }
 
     /// The unit that a name leads to through links, step by step and by name, so that each step can be overridden.

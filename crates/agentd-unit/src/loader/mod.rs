@@ -134,7 +134,7 @@ impl Loader {
     }
 
     /// Reads one unit by any of its names, anew; an instance is made from its template. Without a file the unit is
-    /// `NotFound`.
+    /// `NotFound`, or an error if a folder could not be read that may hold it.
     #[must_use]
     pub fn load_unit(&self, name: &UnitName, gate: &dyn Gate) -> Unit {
         let index = Index::scan(&self.config.search, &self.config.trusted, self.door);
@@ -146,18 +146,24 @@ impl Loader {
             pass.one(&name.with_type(UnitType::Service));
         }
         pass.pulls(pass::Owners::Loaded);
-        pass.units.remove(&id).map_or_else(|| Unit::without_file(id), Arc::unwrap_or_clone)
+        match pass.units.remove(&id) {
+            Some(unit) => Arc::unwrap_or_clone(unit),
+            None => index.perhaps(&id).unwrap_or_else(|| Unit::without_file(id)),
+        }
     }
 
     /// Reads a unit that is not known yet, and those that it can cause to start and that are not known either, as
-    /// systemd loads units when they are first named. Empty if nothing is found under the name.
+    /// systemd loads units when they are first named. Empty if nothing is found under the name, unless a folder could not
+    /// be read that may hold it: then a unit that says so.
     #[must_use]
     pub fn find(&self, name: &UnitName, is_known: &dyn Fn(&UnitName) -> bool, gate: &dyn Gate) -> UnitSet {
         let index = Index::scan(&self.config.search, &self.config.trusted, self.door);
         let mut pass = Pass::new(&self.config, &index, gate);
         pass.with_references(name, is_known);
         let mut set = UnitSet::new();
-        pass.units.into_iter().filter(|(id, _)| !is_known(id)).for_each(|(_, unit)| set.insert(unit));
+        let perhaps = if pass.units.is_empty() { index.perhaps(name).map(Arc::new) } else { None };
+        let found = pass.units.into_iter().filter(|(id, _)| !is_known(id)).map(|(_, unit)| unit);
+        found.chain(perhaps).for_each(|unit| set.insert(unit));
         set
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,9 @@ use crate::search_path::TierKind;
 /// Takes in everything that one tier has. What a higher tier has stays.
 pub(super) fn tier(index: &mut Index, tier: &TierFolder<'_>) {
     let mut names = Names::default();
-    names.list(&mut index.problems, tier.door, tier.folder);
+    if let Err(error) = names.list(&mut index.problems, tier.door, tier.folder) {
+        index.cannot_read(tier.folder.path, &error);
+    }
     let is_folder = |found: &Found| names.of(*found).ends_with(".d");
     let (folders, others): (Vec<_>, Vec<_>) = names.found.iter().copied().partition(is_folder);
     // A folder of drop-ins for each unit: half of what looking at a tier takes.
@@ -136,11 +139,16 @@ struct Found {
 impl Names {
     /// Takes a folder's entries in place of what there was, as they come; hidden ones are nobody's business. One that
     /// cannot be read is told and hides none of the others.
-    fn list(&mut self, problems: &mut Vec<Problem>, door: &dyn Door, folder: OpenFolder<'_>) {
+    fn list(
+        &mut self,
+        problems: &mut Vec<Problem>,
+        door: &dyn Door,
+        folder: OpenFolder<'_>,
+    ) -> io::Result<()> {
         let Self { text, found } = self;
         text.clear();
         found.clear();
-        let listed = door.list(folder, &mut |name, kind| match (name.to_str(), kind) {
+        door.list(folder, &mut |name, kind| match (name.to_str(), kind) {
             (Some(file), _) if file.starts_with('.') => {}
             (Some(file), Ok(kind)) => {
                 let start = text.len();
@@ -153,10 +161,16 @@ impl Names {
             (None, _) => {
                 problems.push(Problem::of(&folder.path.join(name), "is not used: its name is no UTF-8"));
             }
-        });
-        if let Err(error) = listed {
+        })
+    }
+
+    /// The same; false, and a problem: the folder could not be read to its end.
+    fn list_or_tell(&mut self, problems: &mut Vec<Problem>, door: &dyn Door, folder: OpenFolder<'_>) -> bool {
+        let listed = self.list(problems, door, folder);
+        if let Err(error) = &listed {
             problems.push(Problem::of(folder.path, format!("cannot be read: {error}")));
         }
+        listed.is_ok()
     }
 
     fn of(&self, found: Found) -> &str {
@@ -376,8 +390,9 @@ fn listed(tier: &TierFolder<'_>, (name, kind): (&str, Kind), desk: &mut Desk) ->
             let message = format!("is not used: drop-ins of {meant} lie in {meant}.d");
             listed.problems.push(Problem::of(path, message));
         }
-    } else if let Some(file) = usable(&mut listed.problems, tier, path, kind) {
-        names.list(&mut listed.problems, tier.door, OpenFolder { path, file: &file });
+    } else if usable(&mut listed.problems, tier, path, kind).is_some_and(|file| {
+        names.list_or_tell(&mut listed.problems, tier.door, OpenFolder { path, file: &file })
+    }) {
         listed.files.reserve_exact(names.found.len());
         let found = names.found.iter().map(|found| (names.of(*found), found.kind));
         listed.files.extend(found.filter_map(|found| drop_in(tier, below, found)));
@@ -424,7 +439,7 @@ fn pull_folder(
     }
     let Some(file) = usable(&mut index.problems, tier, path, kind) else { return };
     let mut names = Names::default();
-    names.list(&mut index.problems, tier.door, OpenFolder { path, file: &file });
+    names.list_or_tell(&mut index.problems, tier.door, OpenFolder { path, file: &file });
     for found in names.sorted() {
         let file = names.of(found);
         let path = path.join(file);
