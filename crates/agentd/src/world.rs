@@ -401,7 +401,7 @@ impl World {
     /// Begins anew what [`World::write_out`] has ended.
     pub fn write_again(&mut self) {
         self.stamps = Stamps::start(Arc::clone(&self.state));
-        match LogStore::start(LogConfig::new(&self.config.folders.log)) {
+        match LogStore::start(LogConfig::new(&self.config.folders.log).with_descriptors(self.descriptors)) {
             Ok(log) => {
                 for (id, run) in self.runs.iter().filter(|(_, run)| run.logged) {
                     // Its processes' end of the pipe leads to ours.

@@ -20,23 +20,35 @@ fn a_log_of_very_many_lines_is_answered_whole() {
     assert_eq!((numbers.len(), numbers.last().copied()), (30000, Some(30000)));
 }
 
+/// Where not one unit has room, and where some have.
 #[test]
 fn b122_a_manager_without_descriptors_refuses_starts_with_the_reason_and_still_answers() {
-    let setup = Setup::new("descriptors").wrapper(&["prlimit", "--nofile=80:80"]);
-    setup.unit("idler@.service", "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n");
-    setup.unit("default.target", "[Unit]\n");
-    let mut manager = setup.start();
-    let names: Vec<String> = (0..60).map(|number| format!("idler@{number}")).collect();
-    let mut start = vec!["start"];
-    start.extend(names.iter().map(String::as_str));
-    let said = text(&manager.ctl(&start));
-    assert!(said.contains("of agentd's 80 descriptors are in use"), "{said}");
-    let running =
-        manager.ok(&["list", "--state", "running"]).lines().filter(|line| line.contains("idler@")).count();
-    assert!((1..60).contains(&running), "{running} run\n{said}");
-    let mut stop = vec!["stop"];
-    stop.extend(names.iter().map(String::as_str));
-    manager.ok(&stop);
-    manager.ok(&["start", "idler@59"]);
-    assert_eq!(manager.property("idler@59", "SubState"), "running");
+    for (limit, some_run) in [(64, false), (128, true)] {
+        let setup = Setup::new(&format!("descriptors-{limit}"));
+        let setup = setup.wrapper(&["prlimit", &format!("--nofile={limit}:{limit}")]);
+        setup.unit("idler@.service", "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n");
+        setup.unit("default.target", "[Unit]\n");
+        let mut manager = setup.start();
+        let names: Vec<String> = (0..100).map(|number| format!("idler@{number}")).collect();
+        let mut start = vec!["start"];
+        start.extend(names.iter().map(String::as_str));
+        let said = text(&manager.ctl(&start));
+        let reason = format!("of agentd's {limit} descriptors are in use");
+        assert!(said.contains(&reason), "{said}");
+        let failures = said.lines().filter(|line| line.contains("ailed"));
+        // Where there is no room at all, the files of a unit cannot be read either.
+        let is_told =
+            |line: &str| line.contains(&reason) || !some_run && line.contains("Too many open files");
+        assert_eq!(failures.clone().find(|line| !is_told(line)), None);
+        let list = manager.ok(&["list", "--state", "running"]);
+        let running = list.lines().filter(|line| line.contains("idler@")).count();
+        assert!(if some_run { (1..100).contains(&running) } else { running == 0 }, "{running} run\n{said}");
+        let mut stop = vec!["stop"];
+        stop.extend(names.iter().map(String::as_str));
+        manager.ok(&stop);
+        if some_run {
+            manager.ok(&["start", "idler@99"]);
+            assert_eq!(manager.property("idler@99", "SubState"), "running");
+        }
+    }
 }

@@ -339,7 +339,9 @@ fn build_world(
         ends: crate::control::ends::Ends::default(),
         trust,
         journal,
-        log: Some(LogStore::start(LogConfig::new(&config.folders.log))?.held_back()),
+        log: Some(
+            LogStore::start(LogConfig::new(&config.folders.log).with_descriptors(nofile.hard))?.held_back(),
+        ),
         followers: Vec::new(),
         stamps: Stamps::start(Arc::clone(&state)),
         state,

@@ -21,10 +21,12 @@ pub struct LogConfig {
     pub max_line: usize,
     /// How many lines each unit may say.
     pub rate: Option<RateLimit>,
+    /// How many files are kept open; more are opened anew for each write.
+    pub open_files: usize,
 }
 
 impl LogConfig {
-    /// 8 MiB a unit in 4 files, 1 GiB in all, lines of up to 64 KiB, no rate limit.
+    /// 8 MiB a unit in 4 files, 1 GiB in all, lines of up to 64 KiB, no rate limit, 64 open files.
     #[must_use]
     pub fn new(dir: &Path) -> Self {
         Self {
@@ -34,7 +36,21 @@ impl LogConfig {
             max_total_bytes: 1 << 30,
             max_line: 64 << 10,
             rate: None,
+            open_files: Self::most_open_files(u64::MAX),
         }
+    }
+
+    /// The same for a process that may have so many descriptors.
+    #[must_use]
+    pub fn with_descriptors(mut self, limit: u64) -> Self {
+        self.open_files = Self::most_open_files(limit);
+        self
+    }
+
+    /// How many of so many descriptors the log takes for its files at most.
+    #[must_use]
+    pub fn most_open_files(limit: u64) -> usize {
+        usize::try_from(limit / 16).unwrap_or(usize::MAX).clamp(4, 64)
     }
 
     /// What one file may hold.

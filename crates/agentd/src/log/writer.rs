@@ -18,9 +18,6 @@ use super::outbox::{Outbox, TOTAL_BYTES, UNIT_BYTES, Work};
 use super::ring::{Chunk, Ring};
 use super::{FollowId, budget, stamp, tail};
 
-/// How many files are kept open; more are opened anew for each write.
-const OPEN_FILES: usize = 64;
-
 /// How soon a write that failed is tried again, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
 
@@ -248,7 +245,7 @@ impl Writer {
     /// Closes the file that was not used for longest, if too many are open.
     fn close_oldest(&mut self) {
         let open = || self.units.iter().filter(|(_, log)| log.file.is_some());
-        if open().count() <= OPEN_FILES {
+        if open().count() <= self.config.open_files {
             return;
         }
         let oldest = open().min_by_key(|(_, log)| log.used).map(|(unit, _)| unit.clone());

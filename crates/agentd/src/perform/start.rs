@@ -17,7 +17,7 @@ use super::bounds::Bounds;
 use super::plan::{chain, resources};
 use super::runs::{Processes, Run};
 use super::{identity, namespaces, reach, slices, streams};
-use crate::log::{LineRules, RateLimit};
+use crate::log::{LineRules, LogConfig, RateLimit};
 use crate::world::World;
 
 /// Where a service is that no loader has placed.
@@ -81,15 +81,17 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
     Ok(())
 }
 
-/// So many descriptors are kept back when units take all others: clients, the log and the journal need them.
-const KEPT_BACK: u64 = 12;
+/// So many descriptors are kept back when units take all others, beside those of the log's files: clients, the journal,
+/// a load of unit files with its dozen open folders.
+const KEPT_BACK: u64 = 24;
 
 /// Refuses a run that would take the last descriptors: as the kernel gives out the lowest number that is free, the newest
 /// tell how many are in use.
 fn leave_room(world: &World, newest: [Option<BorrowedFd<'_>>; 2]) -> Result<(), SpawnFailure> {
     let highest =
         newest.into_iter().flatten().map(|fd| fd.as_raw_fd()).max().and_then(|fd| u64::try_from(fd).ok());
-    if highest.is_none_or(|highest| highest.saturating_add(KEPT_BACK) < world.descriptors) {
+    let kept_back = KEPT_BACK + LogConfig::most_open_files(world.descriptors) as u64;
+    if highest.is_none_or(|highest| highest.saturating_add(kept_back) < world.descriptors) {
         return Ok(());
     }
     Err(resources(format!(

@@ -6,7 +6,8 @@
 //! - Nothing waits for a removal for ever: the main loop takes all answers before it rests, and before it carries out an
 //!   effect that could make a cgroup of the same name.
 //! - A run counts as empty once the answer was taken, and not before.
-//! - What a run held is handed over only while removals are under way, so that never more of it waits than of them.
+//! - What a run held is handed over only while removals are under way, so that never more of it waits than of them; a
+//!   new process is made only once nothing of it waits, so that its descriptors can be had again.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -17,6 +18,7 @@ use std::thread;
 use agentd_engine::{Effect, Event, InvocationId};
 use agentd_linux::cgroup::{Removal, remove_empty};
 
+use super::births;
 use super::runs::Run;
 use crate::world::World;
 
@@ -36,13 +38,22 @@ enum Task {
 pub struct Sweeper {
     desk: Option<Desk>,
     under_way: HashSet<InvocationId>,
+    /// How many runs were handed over and are not known to be closed.
+    letting_go: usize,
+}
+
+/// What the thread has done.
+enum Answer {
+    /// Looked at the cgroup of a run; and whether it is gone.
+    Looked(InvocationId, bool),
+    /// Let go of a run.
+    LetGo,
 }
 
 #[derive(Debug)]
 struct Desk {
     tasks: Sender<Task>,
-    /// Which run's cgroup was looked at, and whether it is gone.
-    answers: Receiver<(InvocationId, bool)>,
+    answers: Receiver<Answer>,
 }
 
 impl Sweeper {
@@ -67,19 +78,40 @@ impl Sweeper {
     }
 
     /// Lets go of what a run held: alongside while there is more of the kind, else at once.
-    pub fn discard(&self, run: Run) {
+    pub fn discard(&mut self, run: Run) {
         if let Some(desk) = self.desk.as_ref().filter(|_| !self.under_way.is_empty()) {
             // A thread that is gone gives it back, and it is dropped here.
-            drop(desk.tasks.send(Task::Drop(Box::new(run))));
+            let handed_over = desk.tasks.send(Task::Drop(Box::new(run))).is_ok();
+            self.letting_go += usize::from(handed_over);
         }
+    }
+
+    /// Waits until nothing that was discarded is held any more.
+    fn close_all(&mut self) {
+        while self.letting_go > 0 && self.under_way.is_empty() {
+            match self.next() {
+                Some(Answer::LetGo) => self.letting_go -= 1,
+                // Who looks at nothing has nothing else to say, unless it is gone and has dropped all.
+                Some(Answer::Looked(..)) | None => self.letting_go = 0,
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Answer> {
+        self.desk.as_ref().and_then(|desk| desk.answers.recv().ok())
     }
 
     /// Waits for the first of the answers; none if nothing is under way.
     fn answer(&mut self) -> Option<(InvocationId, bool)> {
         let first = *self.under_way.iter().next()?;
-        // A thread that is gone has removed nothing more.
-        let answer = self.desk.as_ref().and_then(|desk| desk.answers.recv().ok());
-        let (run, removed) = answer.unwrap_or((first, false));
+        let (run, removed) = loop {
+            match self.next() {
+                Some(Answer::LetGo) => self.letting_go = self.letting_go.saturating_sub(1),
+                Some(Answer::Looked(run, removed)) => break (run, removed),
+                // A thread that is gone has removed nothing more.
+                None => break (first, false),
+            }
+        };
         self.under_way.remove(&run);
         Some((run, removed))
     }
@@ -95,17 +127,20 @@ impl Desk {
     }
 }
 
-fn sweep(todo: &Receiver<Task>, done: &Sender<(InvocationId, bool)>) {
+fn sweep(todo: &Receiver<Task>, done: &Sender<Answer>) {
     for task in todo {
-        match task {
+        let answer = match task {
+            // Where it fails the main loop tries again, and says why.
             Task::Remove(run, cgroup) => {
-                // Where it fails the main loop tries again, and says why.
-                let removed = matches!(remove_empty(&cgroup), Ok(Removal::Removed));
-                if done.send((run, removed)).is_err() {
-                    return;
-                }
+                Answer::Looked(run, matches!(remove_empty(&cgroup), Ok(Removal::Removed)))
             }
-            Task::Drop(run) => drop(run),
+            Task::Drop(run) => {
+                drop(run);
+                Answer::LetGo
+            }
+        };
+        if done.send(answer).is_err() {
+            return;
         }
     }
 }
@@ -122,10 +157,13 @@ pub fn answer(world: &mut World, events: &mut VecDeque<Event>) -> bool {
 
 /// Takes all answers before an effect that may have to do with a run whose cgroup is being removed.
 pub fn settle_before(effect: &Effect, world: &mut World, events: &mut VecDeque<Event>) {
-    if world.sweeper.under_way.is_empty() || may_go_on(effect, &world.sweeper) {
+    if may_go_on(effect, &world.sweeper) {
         return;
     }
     while answer(world, events) {}
+    if births::is_one(effect) {
+        world.sweeper.close_all();
+    }
 }
 
 fn may_go_on(effect: &Effect, sweeper: &Sweeper) -> bool {
