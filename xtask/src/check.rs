@@ -6,7 +6,7 @@ use crate::arrows;
 use crate::arrows::graph::Graph;
 use crate::corpus;
 use crate::error::{Error, Result};
-use crate::report::{Count, Report};
+use crate::report::{Count, Report, Runner};
 use crate::run::{cargo, command, root, run, tee};
 use crate::scenarios;
 use crate::tools;
@@ -133,14 +133,14 @@ fn test_files(wanted: impl Fn(&str) -> bool) -> Result<Vec<String>> {
 
 /// Runs tests with cargo nextest where it is installed, else with cargo test, and counts each of them.
 fn tests(report: &mut Report, name: &str, targets: &TestTargets) {
-    let runner: &[&str] = match tools::find("cargo-nextest") {
-        Some(_) => &["nextest", "run", "--no-fail-fast"],
-        None => &["test", "--no-fail-fast"],
+    let (runner, words): (Runner, &[&str]) = match tools::find("cargo-nextest") {
+        Some(_) => (Runner::Nextest, &["nextest", "run", "--no-fail-fast"]),
+        None => (Runner::Libtest, &["test", "--no-fail-fast"]),
     };
-    let mut command = cargo(runner);
+    let mut command = cargo(words);
     command.arg("--workspace").args(&targets.0);
     println!("== {name}");
-    let mut count = Count::default();
+    let mut count = Count::of(runner);
     let ended = tee(&mut command, |line| count.read(line));
     report.add(name, &count);
     match ended {

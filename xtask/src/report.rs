@@ -65,9 +65,20 @@ impl Report {
     }
 }
 
+/// Who runs tests and tells how they went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Runner {
+    /// cargo nextest, which shows what failing test programs wrote: lines of libtest too, which count nothing.
+    #[default]
+    Nextest,
+    /// cargo test.
+    Libtest,
+}
+
 /// The tests of one or more runs of a test runner.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Count {
+    runner: Runner,
     /// Tests that passed.
     pub passed: u32,
     /// Tests that did not.
@@ -77,22 +88,34 @@ pub struct Count {
 }
 
 impl Count {
-    /// Takes up a line of output of cargo nextest or cargo test; counts by those that sum up a run.
+    /// None yet, of this runner.
+    #[must_use]
+    pub fn of(runner: Runner) -> Self {
+        Self { runner, ..Self::default() }
+    }
+
+    /// Takes up a line of output; counts by those that sum up a run.
     pub fn read(&mut self, line: &str) {
-        self.names.extend(failed_test(line));
-        let Some(found) = nextest(line).or_else(|| libtest(line)) else { return };
-        self.passed += found.passed;
-        self.failed += found.failed;
+        let (name, found) = match self.runner {
+            Runner::Nextest => (nextest_failure(line), nextest(line)),
+            Runner::Libtest => (libtest_failure(line), libtest(line)),
+        };
+        self.names.extend(name);
+        if let Some((passed, failed)) = found {
+            self.passed += passed;
+            self.failed += failed;
+        }
     }
 }
 
-/// `FAIL [   0.119s] ( 470/1269) agentd::wait a_test`, or a signal or `TIMEOUT` in place of `FAIL`; `test a_test ... FAILED`.
-fn failed_test(line: &str) -> Option<String> {
-    let line = line.trim();
-    if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
-        return Some(name.to_owned());
-    }
-    let (state, rest) = line.split_once(" [")?;
+/// `test a_test ... FAILED`
+fn libtest_failure(line: &str) -> Option<String> {
+    line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")).map(str::to_owned)
+}
+
+/// `FAIL [   0.119s] ( 470/1269) agentd::wait a_test`, or a signal or `TIMEOUT` in place of `FAIL`.
+fn nextest_failure(line: &str) -> Option<String> {
+    let (state, rest) = line.trim().split_once(" [")?;
     if !matches!(state, "FAIL" | "TIMEOUT" | "ABORT" | "LEAK-FAIL") && !state.starts_with("SIG") {
         return None;
     }
@@ -102,20 +125,20 @@ fn failed_test(line: &str) -> Option<String> {
 }
 
 /// `Summary [ 0.1s] 12 tests run: 10 passed (1 slow), 2 failed, 0 skipped`: what ran and did not pass has failed.
-fn nextest(line: &str) -> Option<Count> {
+fn nextest(line: &str) -> Option<(u32, u32)> {
     let (_, rest) = line.trim_start().strip_prefix("Summary [")?.split_once(']')?;
     let (run, rest) = rest.split_once(" run:")?;
     // After an early end it says `10/12 tests`; the ones that never ran have not passed either.
     let run: u32 = run.split_whitespace().next()?.rsplit('/').next()?.parse().ok()?;
     let passed: u32 = rest.split_once(" passed")?.0.trim().parse().ok()?;
-    Some(Count { passed, failed: run.saturating_sub(passed), ..Count::default() })
+    Some((passed, run.saturating_sub(passed)))
 }
 
 /// `test result: ok. 3 passed; 0 failed; 0 ignored; …`
-fn libtest(line: &str) -> Option<Count> {
-    let rest = line.trim_start().strip_prefix("test result: ")?;
+fn libtest(line: &str) -> Option<(u32, u32)> {
+    let rest = line.strip_prefix("test result: ")?;
     let number = |word: &str| rest.split_once(word)?.0.rsplit([' ', ';']).next()?.parse().ok();
-    Some(Count { passed: number(" passed")?, failed: number(" failed")?, ..Count::default() })
+    Some((number(" passed")?, number(" failed")?))
 }
 
 #[cfg(test)]
@@ -125,19 +148,22 @@ mod tests {
 
     #[test]
     fn the_closing_lines_of_both_test_runners_are_counted() {
-        for (line, passed, failed) in [
-            ("     Summary [   0.012s] 12 tests run: 12 passed, 0 skipped", 12, 0),
+        use Runner::{Libtest, Nextest};
+        for (runner, line, passed, failed) in [
+            (Nextest, "     Summary [   0.012s] 12 tests run: 12 passed, 0 skipped", 12, 0),
             (
+                Nextest,
                 "     Summary [   0.012s] 12 tests run: 10 passed (1 slow), 1 failed, 1 timed out, 3 skipped",
                 10,
                 2,
             ),
-            ("     Summary [   0.012s] 5/12 tests run: 4 passed, 1 failed, 0 skipped", 4, 8),
-            ("     Summary [   0.012s] 1 test run: 1 passed, 0 skipped", 1, 0),
-            ("test result: FAILED. 3 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out", 3, 2),
-            ("test naming::a_test ... ok", 0, 0),
+            (Nextest, "     Summary [   0.012s] 5/12 tests run: 4 passed, 1 failed, 0 skipped", 4, 8),
+            (Nextest, "     Summary [   0.012s] 1 test run: 1 passed, 0 skipped", 1, 0),
+            (Libtest, "test result: FAILED. 3 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out", 3, 2),
+            (Nextest, "    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured", 0, 0),
+            (Libtest, "test naming::a_test ... ok", 0, 0),
         ] {
-            let mut count = Count::default();
+            let mut count = Count::of(runner);
             count.read(line);
             assert_eq!((count.passed, count.failed), (passed, failed), "{line}");
             assert!(count.names.is_empty(), "{line}");
@@ -146,29 +172,24 @@ mod tests {
 
     #[test]
     fn the_tests_that_failed_are_known_by_name_and_once() {
-        let mut count = Count::default();
-        for line in [
+        let names = |runner, lines: &[&str]| {
+            let mut count = Count::of(runner);
+            lines.iter().for_each(|line| count.read(line));
+            count.names.into_iter().collect::<Vec<_>>()
+        };
+        let lines = [
             "        PASS [   0.119s] ( 470/1269) agentd::wait a_restart_that_waits",
             "        FAIL [   0.119s] ( 471/1269) agentd::wait a_stop",
+            "    test a_stop ... FAILED",
             "        FAIL [   0.119s] ( 471/1269) agentd::wait a_stop",
             "     SIGABRT [   0.010s] (12/12) agentd-engine walk::tests::a_walk",
             "     TIMEOUT [  60.010s] agentd::long a_wait",
-            "test naming::a_test ... FAILED",
-            "test naming::another ... ok",
             "FAIL vm::a-scenario (3.1 s): said by a step",
-        ] {
-            count.read(line);
-        }
-        let names: Vec<&str> = count.names.iter().map(String::as_str).collect();
-        assert_eq!(
-            names,
-            [
-                "agentd-engine walk::tests::a_walk",
-                "agentd::long a_wait",
-                "agentd::wait a_stop",
-                "naming::a_test"
-            ]
-        );
+        ];
+        let failed = ["agentd-engine walk::tests::a_walk", "agentd::long a_wait", "agentd::wait a_stop"];
+        assert_eq!(names(Runner::Nextest, &lines), failed);
+        let lines = ["test naming::a_test ... FAILED", "test naming::another ... ok"];
+        assert_eq!(names(Runner::Libtest, &lines), ["naming::a_test"]);
     }
 
     #[test]
