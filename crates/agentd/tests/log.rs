@@ -411,7 +411,8 @@ fn full_disk() {
         }
         longest = longest.max(before.elapsed());
     }
-    assert!(longest < Duration::from_secs(1), "held up for {longest:?}");
+    // Nobody makes room before this: whoever waits for it waits for ever.
+    assert!(longest < Duration::from_secs(20), "held up for {longest:?}");
     // The newest are there to be read, though they are in no file.
     flush(&store);
     assert_eq!(texts(&read(&store, &unit, 1)), [format!("{:099}", total - 1)]);
