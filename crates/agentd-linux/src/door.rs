@@ -36,6 +36,10 @@ impl Door for KernelDoor {
         }
     }
 
+    fn both(&self, first: &mut dyn FnMut(), second: &mut (dyn FnMut() + Send)) {
+        crate::beside::both(first, second);
+    }
+
     fn list(&self, folder: OpenFolder<'_>, each: &mut dyn FnMut(&OsStr, io::Result<Kind>)) -> io::Result<()> {
         let mut entries = Entries([MaybeUninit::uninit(); ENTRIES]);
         loop {

@@ -1,5 +1,6 @@
 //! One module per kernel facility: spawn, pidfd, reap, cgroup, mount, capabilities, reboot.
 
+pub mod beside;
 pub mod bpf;
 pub mod cgroup;
 pub mod datagram;

@@ -2,7 +2,7 @@
 //!
 //! The unit language talks to the kernel through the standard library alone, which opens files by whole paths and lists
 //! folders by way of the C library. Who may talk to the kernel itself hands a [`Door`] in that does the same in fewer
-//! steps. Whether what was opened may be used is decided by the loader, on the descriptor.
+//! steps, and can say where a thread runs. Whether what was opened may be used is decided by the loader, on the descriptor.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,6 +10,7 @@ use std::fs::{File, FileType, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::thread;
 
 /// What stands under a name in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +70,7 @@ pub struct OpenFolder<'f> {
     pub file: &'f File,
 }
 
-/// Opens files and lists folders for the loader. Two threads may ask at once.
+/// Opens files, lists folders and starts a second thread for the loader. Both threads may ask at once.
 pub trait Door: fmt::Debug + Send + Sync {
     /// Opens what lies below an open folder for reading, in that folder or in one below it: close-on-exec, without
     /// waiting for the other end of a FIFO. A link at the end of the name is not followed.
@@ -84,6 +85,18 @@ pub trait Door: fmt::Debug + Send + Sync {
     /// # Errors
     /// The folder cannot be read any further.
     fn list(&self, folder: OpenFolder<'_>, each: &mut dyn FnMut(&OsStr, io::Result<Kind>)) -> io::Result<()>;
+
+    /// Does the first, and the second beside it on a thread of its own, if the system lets one be started. Both are over
+    /// on return; a panic of either goes on in the caller.
+    fn both(&self, first: &mut dyn FnMut(), second: &mut (dyn FnMut() + Send)) {
+        thread::scope(|scope| {
+            let other = thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, second).ok();
+            first();
+            if let Some(Err(panic)) = other.map(thread::ScopedJoinHandle::join) {
+                std::panic::resume_unwind(panic);
+            }
+        });
+    }
 }
 
 /// `O_NOFOLLOW` and `O_NONBLOCK` of open(2); `std` sets `O_CLOEXEC` itself. The numbers are the kernel's and differ

@@ -87,7 +87,7 @@ pub(super) enum Pull {
 #[derive(Debug)]
 pub(super) struct Index {
     /// The way to the kernel.
-    door: &'static dyn Door,
+    pub(super) door: &'static dyn Door,
     /// The folders of the tiers that are used.
     open: Vec<(PathBuf, File)>,
     /// The tiers' folders that exist, with all links in their paths resolved.
@@ -261,10 +261,15 @@ impl Index {
         }
     }
 
-    /// The drop-ins of a unit in the order in which they apply: by file name; of one name, that of the most special
-    /// folder (instance, template, longest prefix, type), and there of the highest tier.
-    pub(super) fn drop_ins_of<'a>(&self, names: impl IntoIterator<Item = &'a UnitName>) -> Vec<&DropIn> {
-        let mut chosen: Vec<&DropIn> = Vec::new();
+    /// Puts the drop-ins of a unit into a list, in the order in which they apply: by file name; of one name, that of the most
+    /// special folder (instance, template, longest prefix, type), and there of the highest tier.
+    pub(super) fn drop_ins_of<'i, 'a>(
+        &'i self,
+        names: impl IntoIterator<Item = &'a UnitName>,
+        chosen: &mut Vec<&'i DropIn>,
+        stem: &mut String,
+    ) {
+        chosen.clear();
         let mut take = |stem: &str| {
             // Both are sorted, and what was chosen from a folder before stays.
             for drop_in in self.drop_ins.get(stem).into_iter().flatten() {
@@ -274,10 +279,9 @@ impl Index {
             }
         };
         if !self.drop_ins.is_empty() {
-            names.into_iter().for_each(|name| each_stem(name, &mut take));
+            names.into_iter().for_each(|name| each_stem(name, stem, &mut take));
         }
         chosen.retain(|drop_in| !matches!(drop_in.state, DropInState::Mask));
-        chosen
     }
 }
 
@@ -294,24 +298,23 @@ fn below<'p>(folder: &Path, path: &'p Path) -> Option<&'p Path> {
 #[must_use]
 pub fn drop_in_stems(name: &UnitName) -> Vec<String> {
     let mut stems = Vec::new();
-    each_stem(name, &mut |stem| stems.push(stem.to_owned()));
+    each_stem(name, &mut String::new(), &mut |stem| stems.push(stem.to_owned()));
     stems
 }
 
-/// Hands the stems on, one after the other.
-fn each_stem(name: &UnitName, each: &mut dyn FnMut(&str)) {
+/// Hands the stems on, one after the other; `stem` is room for them.
+fn each_stem(name: &UnitName, stem: &mut String, each: &mut dyn FnMut(&str)) {
     let unit_type = name.unit_type().as_str();
     each(name.as_str());
     if let Some(template) = name.template() {
         each(template.as_str());
     }
     let mut prefix = name.prefix();
-    let mut stem = String::new();
     while let Some(dash) = prefix.trim_end_matches('-').rfind('-') {
         prefix = &prefix[..=dash];
         stem.clear();
         [prefix, ".", unit_type].into_iter().for_each(|part| stem.push_str(part));
-        each(&stem);
+        each(stem);
     }
     each(unit_type);
 }

@@ -130,22 +130,21 @@ pub fn read_file(path: &Path, trusted: &Trusted) -> Result<Vec<u8>, OpenError> {
         return Err(OpenError::Kind { path: path.to_owned(), kind: kind.as_str() });
     }
     let mut buffer = Vec::new();
-    let length = read_opened(open_path(path), path, trusted, &mut buffer)?.len();
-    buffer.truncate(length);
+    read_opened(open_path(path), path, trusted, &mut buffer)?;
     Ok(buffer)
 }
 
-/// The same of what its folder listed as a regular file, so that it was not looked at before it was opened. The bytes
-/// stand in `buffer`, which is for one file after the other.
+/// The same of what its folder listed as a regular file, so that it was not looked at before it was opened. The bytes are
+/// put behind those that are in the buffer.
 ///
 /// # Errors
 /// See [`OpenError`].
-pub(super) fn read_opened<'b>(
+pub(super) fn read_opened(
     opened: io::Result<File>,
     path: &Path,
     trusted: &Trusted,
-    buffer: &'b mut Vec<u8>,
-) -> Result<&'b [u8], OpenError> {
+    buffer: &mut Vec<u8>,
+) -> Result<(), OpenError> {
     let failed = |error: io::Error| OpenError::Read { path: path.to_owned(), error };
     let kind = |kind: &'static str| OpenError::Kind { path: path.to_owned(), kind };
     let file = opened.map_err(|error| {
@@ -156,24 +155,30 @@ pub(super) fn read_opened<'b>(
         return Err(kind(Kind::from(meta.file_type()).as_str()));
     }
     trusted.check(path, &meta)?;
-    let length = read_bounded(&file, &meta, buffer).map_err(failed)?;
-    buffer
-        .get(..length)
-        .filter(|bytes| bytes.len() as u64 <= MAX_FILE)
-        .ok_or_else(|| OpenError::TooLarge(path.to_owned()))
+    let start = buffer.len();
+    let read = read_bounded(&file, &meta, buffer).map_err(failed);
+    match read {
+        Ok(length) if length as u64 <= MAX_FILE => {
+            buffer.truncate(start + length);
+            Ok(())
+        }
+        refused => {
+            buffer.truncate(start);
+            refused.and(Err(OpenError::TooLarge(path.to_owned())))
+        }
+    }
 }
 
 /// Reads the bytes, but no more than one beyond [`MAX_FILE`], also if the file grows meanwhile; how many there are.
 fn read_bounded(mut file: &File, meta: &Metadata, buffer: &mut Vec<u8>) -> io::Result<usize> {
     // One more than there should be, so that the end shows in the same call: a regular file reads short only there.
     let expected = usize::try_from(meta.len().min(MAX_FILE)).unwrap_or(0) + 1;
-    if buffer.len() < expected {
-        buffer.resize(expected, 0);
-    }
+    let start = buffer.len();
+    buffer.resize(start + expected, 0);
     let mut length = 0;
     loop {
-        let room = buffer.len() - length;
-        let read = match file.read(&mut buffer[length..]) {
+        let room = buffer.len() - start - length;
+        let read = match file.read(&mut buffer[start + length..]) {
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
@@ -182,6 +187,6 @@ fn read_bounded(mut file: &File, meta: &Metadata, buffer: &mut Vec<u8>) -> io::R
         if read < room || length as u64 > MAX_FILE {
             return Ok(length);
         }
-        buffer.resize(length + 4096, 0);
+        buffer.resize(start + length + 4096, 0);
     }
 }

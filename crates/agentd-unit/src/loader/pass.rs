@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::index::{Entry, Index, Pull};
-use super::read::{ReadFiles, Shelf};
+use super::read::{Batch, ReadFiles, Shelf};
 use super::scan::is_empty;
 use super::{Gate, LoaderConfig, Problem, both, builtin};
 use crate::name::{UnitName, UnitType};
@@ -35,7 +35,7 @@ pub(super) struct Pass<'a> {
     config: &'a LoaderConfig,
     index: &'a Index,
     gate: &'a dyn Gate,
-    shelf: Shelf,
+    shelf: Shelf<'a>,
     /// By unit: the links that lead to it.
     aliases: BTreeMap<UnitName, Vec<UnitName>>,
     /// The units that a folder of links pulls in.
@@ -96,9 +96,18 @@ impl<'a> Pass<'a> {
         };
         let files: Vec<_> = self.index.units.iter().filter_map(named).collect();
         let made = both::read_and_make(
+            self.index.door,
             &files,
-            |shelf, (name, path)| self.read_files(name, path, shelf),
-            |shelf, (name, path), found| self.made(name, path, found, shelf),
+            |shelf, files, batch: &mut Batch| {
+                batch.clear();
+                files.iter().for_each(|(name, path)| self.read_files(name, path, shelf, batch));
+            },
+            |shelf, files, batch, each| {
+                for (place, (name, path)) in files.iter().enumerate() {
+                    let found = batch.take(place, shelf);
+                    each(self.made(name, path, found, shelf));
+                }
+            },
         );
         if made.iter().all(|(_, own)| own.is_empty()) {
             // In order already, so that no place is looked for.
@@ -214,7 +223,9 @@ impl<'a> Pass<'a> {
         if !name.is_slice() || self.units.contains_key(name) {
             return;
         }
-        let unit = match ReadFiles::of_slice(name, (self.config, self.index, &mut self.shelf)) {
+        let mut batch = Batch::default();
+        batch.read_slice(name, (self.config, self.index, &mut self.shelf));
+        let unit = match batch.take(0, &mut self.shelf) {
             Ok(None) => Unit::without_file(name.clone()),
             Ok(Some(read)) => {
                 let mut unit = read.parse(name, &mut self.shelf, (self.config, self.gate)).0;
@@ -236,7 +247,9 @@ impl<'a> Pass<'a> {
     fn file(&mut self, name: &UnitName, path: &Arc<Path>) {
         if !self.units.contains_key(name) {
             let mut shelf = std::mem::take(&mut self.shelf);
-            let found = self.read_files(name, path, &mut shelf);
+            let mut batch = Batch::default();
+            self.read_files(name, path, &mut shelf, &mut batch);
+            let found = batch.take(0, &mut shelf);
             let made = self.made(name, path, found, &mut shelf);
             self.shelf = shelf;
             self.keep(made);
@@ -244,7 +257,7 @@ impl<'a> Pass<'a> {
     }
 
     /// The unit of a file, and the units that it brings.
-    fn made(&self, name: &UnitName, path: &Arc<Path>, found: Found, shelf: &mut Shelf) -> Made {
+    fn made(&self, name: &UnitName, path: &Arc<Path>, found: Found, shelf: &mut Shelf<'_>) -> Made {
         let (mut unit, own) = self.parsed(name, path, found, shelf);
         if let Some(aliases) = self.aliases.get(name) {
             unit.aliases.clone_from(aliases);
@@ -270,15 +283,16 @@ impl<'a> Pass<'a> {
 
     /// A template as a unit, which it is not: only to see whether it can be used and has `[Install]`.
     pub(super) fn template(&self, name: &UnitName, path: &Arc<Path>) -> Unit {
-        let mut shelf = Shelf::default();
-        let found = ReadFiles::read(name, path, &[], (self.config, self.index, &mut shelf));
+        let (mut shelf, mut batch) = (Shelf::default(), Batch::default());
+        batch.read(name, path, &[], (self.config, self.index, &mut shelf));
+        let found = batch.take(0, &mut shelf);
         self.parsed(name, path, found, &mut shelf).0
     }
 
-    /// The files of a unit.
-    fn read_files(&self, name: &UnitName, path: &Arc<Path>, shelf: &mut Shelf) -> Found {
+    /// Reads the files of a unit.
+    fn read_files(&self, name: &UnitName, path: &Arc<Path>, shelf: &mut Shelf<'a>, batch: &mut Batch) {
         let aliases = self.aliases.get(name).map_or(&[][..], Vec::as_slice);
-        ReadFiles::read(name, path, aliases, (self.config, self.index, shelf))
+        batch.read(name, path, aliases, (self.config, self.index, shelf));
     }
 
     /// What a unit's files say, and the units that they bring.
@@ -287,7 +301,7 @@ impl<'a> Pass<'a> {
         name: &UnitName,
         path: &Arc<Path>,
         found: Found,
-        shelf: &mut Shelf,
+        shelf: &mut Shelf<'_>,
     ) -> (Unit, Vec<Unit>) {
         match found {
             Ok(Some(read)) => read.parse(name, shelf, (self.config, self.gate)),

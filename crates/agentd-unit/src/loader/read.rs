@@ -1,12 +1,13 @@
 //! The files of one unit: read once, shown to the gate, parsed.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::index::{DropInState, Index};
-use super::open::{OpenError, read_opened};
+use super::index::{DropIn, DropInState, Index};
+use super::open::read_opened;
 use super::{Admission, Gate, LoaderConfig, UnitFile, UnitFiles, read_file};
 use crate::hash::Quick;
 use crate::name::UnitName;
@@ -15,29 +16,25 @@ use crate::search_path::TierKind;
 use crate::source::{Origin, SourceFile};
 use crate::unit::{LoadState, Unit};
 
-/// What reading one file after the other uses again. Each thread has its own: who shares it would wait for a lock six
-/// times for each unit.
+/// What reading one unit after the other uses again. Each thread has its own: who shares it would wait for a lock six times
+/// for each unit.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
-    /// For the bytes of the file that is being read.
-    buffer: Vec<u8>,
+pub(super) struct Shelf<'i> {
+    /// For the drop-ins of the unit that is being read, and the names of their folders.
+    drop_ins: Vec<&'i DropIn>,
+    stem: String,
     /// For what the file says that is being parsed.
     desk: Desk,
     /// The texts that were read: units of one template, or with one drop-in, share them.
     texts: HashSet<Arc<str>, Quick>,
 }
 
-impl Shelf {
-    fn read(
-        &mut self,
-        path: &Arc<Path>,
-        origin: Origin,
-        (config, index): (&LoaderConfig, &Index),
-    ) -> Result<ReadFile, OpenError> {
-        let bytes = read_opened(index.open(path), path, &config.trusted, &mut self.buffer)?;
+impl Shelf<'_> {
+    /// What a file says, to keep.
+    fn source(&mut self, file: &RawFile, bytes: &[u8]) -> ReadFile {
         let Ok(text) = str::from_utf8(bytes) else {
-            let source = SourceFile::from_bytes(&**path, bytes).with_origin(origin);
-            return Ok(ReadFile { source: Arc::new(source), bytes: Some(bytes.to_owned()) });
+            let source = SourceFile::from_bytes(&*file.path, bytes).with_origin(file.origin);
+            return ReadFile { source: Arc::new(source), bytes: Some(bytes.to_owned()) };
         };
         let text = match self.texts.get(text) {
             Some(text) => Arc::clone(text),
@@ -47,12 +44,154 @@ impl Shelf {
                 text
             }
         };
-        let source = SourceFile::shared(Arc::clone(path), text).with_origin(origin);
-        Ok(ReadFile { source: Arc::new(source), bytes: None })
+        let source = SourceFile::shared(Arc::clone(&file.path), text).with_origin(file.origin);
+        ReadFile { source: Arc::new(source), bytes: None }
     }
 }
 
-/// Everything that one unit is made of, read.
+/// What is read for a unit besides its name.
+pub(super) type With<'a, 'i> = (&'a LoaderConfig, &'i Index, &'a mut Shelf<'i>);
+
+/// The files of some units as they were read, one behind the other: the room for them is used again, so that reading takes
+/// no memory.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    bytes: Vec<u8>,
+    files: Vec<RawFile>,
+    units: Vec<Result<Option<RawUnit>, String>>,
+}
+
+/// One file.
+#[derive(Debug)]
+struct RawFile {
+    path: Arc<Path>,
+    origin: Origin,
+    /// What it says: a part of the bytes.
+    part: Range<usize>,
+}
+
+impl RawFile {
+    fn is_control(&self) -> bool {
+        self.origin == Origin::Control
+    }
+}
+
+/// Everything that one unit is made of.
+#[derive(Debug)]
+struct RawUnit {
+    /// The main file first, unless it is a slice that has none.
+    files: Range<usize>,
+    has_main: bool,
+    signature: Option<Arc<[u8]>>,
+}
+
+/// Room that is given back once it is not needed any more, in bytes: some units are larger than all others.
+const ROOM: usize = 1 << 20;
+
+impl Batch {
+    /// For other units.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(ROOM);
+        self.files.clear();
+        self.units.clear();
+    }
+
+    /// Reads the main file of a unit, the drop-ins that apply and the signature.
+    pub(super) fn read(
+        &mut self,
+        name: &UnitName,
+        path: &Arc<Path>,
+        aliases: &[UnitName],
+        with: With<'_, '_>,
+    ) {
+        let read = self.unit(name, path, aliases, with);
+        self.units.push(read);
+    }
+
+    /// Reads the drop-ins of a slice that has no file.
+    pub(super) fn read_slice(&mut self, name: &UnitName, with: With<'_, '_>) {
+        let start = self.files.len();
+        let read = self.drop_ins(std::iter::once(name), with).map(|()| {
+            self.files[start..].sort_by_key(RawFile::is_control);
+            let files = start..self.files.len();
+            (!files.is_empty()).then_some(RawUnit { files, has_main: false, signature: None })
+        });
+        self.units.push(read);
+    }
+
+    /// # Errors
+    /// The first file that may not be used, and why: without it the unit would not be what was meant.
+    fn unit(
+        &mut self,
+        name: &UnitName,
+        path: &Arc<Path>,
+        aliases: &[UnitName],
+        (config, index, shelf): With<'_, '_>,
+    ) -> Result<Option<RawUnit>, String> {
+        let start = self.files.len();
+        if !self.file(path, Origin::Unit, (config, index))? {
+            return Ok(None);
+        }
+        self.drop_ins(std::iter::once(name).chain(aliases), (config, index, shelf))?;
+        // The manager's own limits come last: what set-property says holds over every drop-in.
+        self.files[start + 1..].sort_by_key(RawFile::is_control);
+        let signature = signature(path, config, index)?;
+        Ok(Some(RawUnit { files: start..self.files.len(), has_main: true, signature }))
+    }
+
+    fn drop_ins<'n>(
+        &mut self,
+        names: impl IntoIterator<Item = &'n UnitName>,
+        (config, index, shelf): With<'_, '_>,
+    ) -> Result<(), String> {
+        let Shelf { drop_ins, stem, .. } = shelf;
+        index.drop_ins_of(names, drop_ins, stem);
+        for drop_in in &*drop_ins {
+            if let DropInState::Bad(why) = &drop_in.state {
+                return Err(format!("{}: {why}", drop_in.path.display()));
+            }
+            let origin = if drop_in.kind == TierKind::Control { Origin::Control } else { Origin::Unit };
+            // An empty one takes the name from lower tiers and says nothing.
+            self.file(&drop_in.path, origin, (config, index))?;
+        }
+        Ok(())
+    }
+
+    /// Reads a file; whether it says anything.
+    fn file(
+        &mut self,
+        path: &Arc<Path>,
+        origin: Origin,
+        (config, index): (&LoaderConfig, &Index),
+    ) -> Result<bool, String> {
+        let start = self.bytes.len();
+        read_opened(index.open(path), path, &config.trusted, &mut self.bytes)
+            .map_err(|error| error.one_line())?;
+        let part = start..self.bytes.len();
+        let says_something = !part.is_empty();
+        if says_something {
+            self.files.push(RawFile { path: Arc::clone(path), origin, part });
+        }
+        Ok(says_something)
+    }
+
+    /// The files of one of the units, in their order, to keep. `None`: the main file is empty, which masks the unit; or it
+    /// is a slice without drop-ins.
+    ///
+    /// # Errors
+    /// Why a file may not be used.
+    pub(super) fn take(&mut self, place: usize, shelf: &mut Shelf<'_>) -> Result<Option<ReadFiles>, String> {
+        let Some(unit) = self.units.get_mut(place) else { return Ok(None) };
+        let Some(RawUnit { files, has_main, signature }) = std::mem::replace(unit, Ok(None))? else {
+            return Ok(None);
+        };
+        let read = self.files[files].iter().map(|file| shelf.source(file, &self.bytes[file.part.clone()]));
+        Ok(Some(ReadFiles { files: read.collect(), has_main, signature }))
+    }
+}
+
+/// Everything that one unit is made of, as text.
 pub(super) struct ReadFiles {
     /// The main file first, unless it is a slice that has none.
     files: Vec<ReadFile>,
@@ -67,10 +206,6 @@ struct ReadFile {
 }
 
 impl ReadFile {
-    fn is_empty(&self) -> bool {
-        self.source.text().is_empty()
-    }
-
     fn is_control(&self) -> bool {
         self.source.origin() == Origin::Control
     }
@@ -88,69 +223,11 @@ impl ReadFile {
 }
 
 impl ReadFiles {
-    /// Reads the main file, the drop-ins that apply and the signature. `None`: the main file is empty, which masks the
-    /// unit.
-    ///
-    /// # Errors
-    /// The first of them that may not be used, and why: without it the unit would not be what was meant.
-    pub(super) fn read(
-        name: &UnitName,
-        path: &Arc<Path>,
-        aliases: &[UnitName],
-        (config, index, shelf): (&LoaderConfig, &Index, &mut Shelf),
-    ) -> Result<Option<Self>, String> {
-        let main = shelf.read(path, Origin::Unit, (config, index)).map_err(|error| error.one_line())?;
-        if main.is_empty() {
-            return Ok(None);
-        }
-        let mut files = vec![main];
-        Self::drop_ins(&mut files, std::iter::once(name).chain(aliases), (config, index, shelf))?;
-        // The manager's own limits come last: what set-property says holds over every drop-in.
-        files[1..].sort_by_key(ReadFile::is_control);
-        Ok(Some(Self { files, has_main: true, signature: signature(path, config, index)? }))
-    }
-
-    /// Reads the drop-ins of a slice that has no file. `None`: it has none.
-    ///
-    /// # Errors
-    /// As [`ReadFiles::read`].
-    pub(super) fn of_slice(
-        name: &UnitName,
-        with: (&LoaderConfig, &Index, &mut Shelf),
-    ) -> Result<Option<Self>, String> {
-        let mut files = Vec::new();
-        Self::drop_ins(&mut files, std::iter::once(name), with)?;
-        files.sort_by_key(ReadFile::is_control);
-        Ok((!files.is_empty()).then_some(Self { files, has_main: false, signature: None }))
-    }
-
-    fn drop_ins<'a>(
-        files: &mut Vec<ReadFile>,
-        names: impl IntoIterator<Item = &'a UnitName>,
-        (config, index, shelf): (&LoaderConfig, &Index, &mut Shelf),
-    ) -> Result<(), String> {
-        let drop_ins = index.drop_ins_of(names);
-        files.reserve_exact(drop_ins.len());
-        for drop_in in drop_ins {
-            if let DropInState::Bad(why) = &drop_in.state {
-                return Err(format!("{}: {why}", drop_in.path.display()));
-            }
-            let origin = if drop_in.kind == TierKind::Control { Origin::Control } else { Origin::Unit };
-            let file =
-                shelf.read(&drop_in.path, origin, (config, index)).map_err(|error| error.one_line())?;
-            // An empty one takes the name from lower tiers and says nothing.
-            if !file.is_empty() {
-                files.push(file);
-            }
-        }
-        Ok(())
-    }
-
     /// The gate first, then the parser, over the same bytes.
     pub(super) fn parse(
         self,
         name: &UnitName,
-        shelf: &mut Shelf,
+        shelf: &mut Shelf<'_>,
         (config, gate): (&LoaderConfig, &dyn Gate),
     ) -> (Unit, Vec<Unit>) {
         let signed = self.files.iter().enumerate().filter(|(_, file)| !file.is_control());

@@ -24,7 +24,7 @@ pub(super) fn tier(index: &mut Index, tier: &TierFolder<'_>) {
     let (folders, others): (Vec<_>, Vec<_>) = names.found.iter().copied().partition(is_folder);
     // A folder of drop-ins for each unit: half of what looking at a tier takes.
     let look = |desk: &mut Desk, found: &Found| listed(tier, (names.of(*found), found.kind), desk);
-    let all = both::map_beside(&folders, look, || take_others(index, tier, &names, others));
+    let all = both::map_beside(tier.door, &folders, look, || take_others(index, tier, &names, others));
     index.drop_ins.reserve(folders.len());
     let mut problems = Vec::new();
     // In any order: what one of them has is found by its name.
