@@ -58,7 +58,7 @@ fn a_fork_bomb_is_bounded_and_ended_and_its_neighbours_live_on() {
     }
     let setup = Setup::new("bomb");
     // The limit of the user bounds it where no controller counts tasks.
-    let keys = "User = \"64777\"\nTasksMax = 60\nLimitNPROC = 60\nTimeoutStopSec = \"200ms\"";
+    let keys = "User = \"64778\"\nTasksMax = 60\nLimitNPROC = 60\nTimeoutStopSec = \"200ms\"";
     unit(&setup, "bomb", keys, BOMB);
     setup.unit("calm.service", "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n");
     use std::os::unix::fs::PermissionsExt;
