@@ -6,6 +6,7 @@
 //! - Notifications are read before children are reaped, so that a last word counts.
 //! - A turn is bounded: while a thousand services start, clients and timers get their say.
 //! - While there is other work, births go on alongside; none does when the sources are looked at.
+//! - The outlets of the log are woken at the end of a turn: what an event makes necessary comes first.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -18,6 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::control::Inbound;
 use crate::control::server::Server;
+use crate::journal::LateWaking;
 use crate::perform::{births, perform, slices, sweeper, takeover};
 use crate::takeover::handover::Handover;
 use crate::takeover::reexec;
@@ -59,7 +61,8 @@ impl Daemon {
     pub async fn run(mut self, is_successor: bool) -> (ShutdownKind, World) {
         self.boot(is_successor);
         loop {
-            self.settle().await;
+            let late = LateWaking::begin();
+            self.settle(&late).await;
             self.remove_kept();
             self.world.ends.look(&self.manager);
             if self.answer_looked_up() {
@@ -81,6 +84,7 @@ impl Daemon {
             self.publish_log();
             self.tidy_up();
             self.sources.arm(self.manager.deadlines());
+            drop(late);
             let woken = self.wait().await;
             self.take_in(woken);
         }
@@ -287,7 +291,7 @@ impl Daemon {
     }
 
     /// Lets the engine handle all that is queued, looking at the sources every now and then.
-    async fn settle(&mut self) {
+    async fn settle(&mut self, late: &LateWaking) {
         let mut began = Instant::now();
         loop {
             while let Some(effect) = self.effects.pop_front() {
@@ -307,6 +311,7 @@ impl Daemon {
                 births::answer_all(&mut self.world, &mut self.events);
                 self.world.ends.look(&self.manager);
                 self.publish_log();
+                late.wake();
                 tokio::task::yield_now().await;
                 self.sources.arm(self.manager.deadlines());
                 let woken = self.sources.poll_now();

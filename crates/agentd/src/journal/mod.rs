@@ -31,6 +31,7 @@ use tracing::Dispatch;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 pub use level::{LogLevel, LogLevelError};
+pub use queue::LateWaking;
 
 use layer::Hub;
 use message::Message;

@@ -6,8 +6,10 @@
 //! - Messages leave in the order in which they came. Where too many wait the oldest go, and their number takes their
 //!   place.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
+use std::marker::PhantomData;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -108,6 +110,50 @@ impl Shared {
     }
 }
 
+thread_local! {
+    /// Whose threads are to be woken later; `None`: nobody's.
+    static LATER: RefCell<Option<Vec<Arc<Shared>>>> = const { RefCell::new(None) };
+}
+
+/// Notes that a thread is to be woken; whether this thread does that later.
+fn wake_later(shared: &Arc<Shared>) -> bool {
+    let note = |later: &RefCell<Option<Vec<Arc<Shared>>>>| match &mut *later.borrow_mut() {
+        Some(later) => {
+            later.push(Arc::clone(shared));
+            true
+        }
+        None => false,
+    };
+    // A thread that ends has no such list any more.
+    LATER.try_with(note).unwrap_or(false)
+}
+
+/// While this lives, what its thread says wakes no outlet: that takes longer than all else that is done for a message, and
+/// other work is more urgent. It is for a turn of the main loop, which ends soon.
+pub struct LateWaking(PhantomData<*const ()>);
+
+impl LateWaking {
+    /// From now on.
+    #[must_use]
+    pub fn begin() -> Self {
+        LATER.with(|later| *later.borrow_mut() = Some(Vec::new()));
+        Self(PhantomData)
+    }
+
+    /// Wakes all that wait for it.
+    pub fn wake(&self) {
+        let waiting = LATER.with(|later| later.borrow_mut().as_mut().map(std::mem::take));
+        waiting.into_iter().flatten().for_each(|shared| shared.changed.notify_one());
+    }
+}
+
+impl Drop for LateWaking {
+    fn drop(&mut self) {
+        let waiting = LATER.with(|later| later.borrow_mut().take());
+        waiting.into_iter().flatten().for_each(|shared| shared.changed.notify_one());
+    }
+}
+
 /// The loop's end of a queue. Dropping it ends the thread once it has delivered what the outlet takes at once.
 pub(crate) struct Queue {
     shared: Arc<Shared>,
@@ -130,7 +176,10 @@ impl Queue {
         state.bytes += message.bytes();
         state.waiting.push_back(message);
         state.trim();
-        if std::mem::take(&mut state.asleep) {
+        let asleep = std::mem::take(&mut state.asleep);
+        // Who is woken while the lock is held only waits for it.
+        drop(state);
+        if asleep && !wake_later(&self.shared) {
             self.shared.changed.notify_one();
         }
     }
@@ -354,6 +403,38 @@ mod tests {
             queue.push(message(2));
             assert_eq!(tried.recv_timeout(Duration::from_secs(60)), Ok(()), "expected: {expected}");
         }
+    }
+
+    #[test]
+    fn what_a_turn_says_leaves_at_its_end_or_when_it_is_waited_for() {
+        let (opener, taken, outlet) = gate();
+        opener.send(()).unwrap();
+        let queue = Queue::start("test", true, outlet).unwrap();
+        let sleeps = || queue.shared.lock().asleep;
+        let wait_for_sleep = || {
+            while !sleeps() {
+                thread::yield_now();
+            }
+        };
+        let next = || taken.recv_timeout(Duration::from_secs(60)).unwrap();
+        wait_for_sleep();
+        {
+            let late = LateWaking::begin();
+            queue.push(message(1));
+            assert_eq!(taken.recv_timeout(Duration::from_millis(50)), Err(mpsc::RecvTimeoutError::Timeout));
+            late.wake();
+            assert_eq!(next(), "1");
+            wait_for_sleep();
+            queue.push(message(2));
+            assert!(queue.flush(Instant::now() + Duration::from_secs(60)), "who waits is not made to wait");
+            assert_eq!(next(), "2");
+            wait_for_sleep();
+            queue.push(message(3));
+        }
+        assert_eq!(next(), "3");
+        wait_for_sleep();
+        queue.push(message(4));
+        assert_eq!(next(), "4", "outside of a turn nobody waits for its end");
     }
 
     #[test]
