@@ -299,6 +299,7 @@ impl Daemon {
             }
             let Some(event) = self.events.pop_front() else {
                 // Who has nothing else to do waits for what is being born, and what is being removed.
+                late.wake();
                 match births::answer(&mut self.world, &mut self.events)
                     || sweeper::answer(&mut self.world, &mut self.events)
                 {
