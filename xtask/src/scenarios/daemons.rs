@@ -4,7 +4,7 @@
 use std::fs;
 
 use super::context::Context;
-use super::guest::{ok, show, until};
+use super::guest::{by_bash, ok, show, until};
 use super::{Scenario, expect, expect_eq};
 use crate::error::{During, Result};
 use crate::image::product::ADMIN_UNITS;
@@ -175,7 +175,7 @@ fn live(machine: &mut Machine, daemon: &Daemon) -> Result<()> {
         "cat /sys/fs/cgroup/*/{unit}/cgroup.procs /sys/fs/cgroup/*/*/{unit}/cgroup.procs 2>/dev/null"
     ))?;
     expect_eq("what is left in its cgroup", &left.text.as_str(), &"")?;
-    expect(machine.run(daemon.answers)?.code != 0, || format!("{unit} answers after its stop"))
+    expect(machine.run(&by_bash(daemon.answers))?.code != 0, || format!("{unit} answers after its stop"))
 }
 
 fn answers(machine: &mut Machine, daemon: &Daemon) -> Result<()> {

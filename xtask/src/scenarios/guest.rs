@@ -20,14 +20,20 @@ pub fn ok(machine: &mut Machine, command: &str) -> Result<String> {
 /// How long a command that is tried again and again may fail, in seconds: less than one command of ours may take.
 pub const PATIENCE: u32 = 50;
 
-/// Waits until a command succeeds; what it says at last is told if it does not.
+/// A command as Debian's own shell runs it: the one that commands are given to takes its own programs for those of the same
+/// name in the image.
+#[must_use]
+pub fn by_bash(command: &str) -> String {
+    format!("bash -c '{}'", command.replace('\'', "'\\''"))
+}
+
+/// Waits until a command succeeds, in an image that has bash; what it says at last is told if it does not.
 ///
 /// # Errors
 /// It fails for as long as [`PATIENCE`].
 pub fn until(machine: &mut Machine, command: &str) -> Result<()> {
-    let quoted = command.replace('\'', "'\\''");
-    let wait = format!("timeout {PATIENCE} sh -c 'until ( {quoted} ) >/tmp/why 2>&1; do sleep 0.2; done'");
-    ok(machine, &format!("{wait} || {{ cat /tmp/why; false; }}")).map(|_| ())
+    let wait = by_bash(&format!("until ( {command} ) >/tmp/why 2>&1; do sleep 0.2; done"));
+    ok(machine, &format!("timeout {PATIENCE} {wait} || {{ cat /tmp/why; false; }}")).map(|_| ())
 }
 
 /// All of these units are active.
