@@ -12,8 +12,11 @@ use super::runs::Run;
 use crate::world::World;
 
 /// Sends a signal; a target that is gone is no error.
-pub fn signal(world: &World, run: InvocationId, target: KillTarget, signal: Signal, cont: bool) {
-    let Some(entry) = world.runs.get(run) else { return };
+pub fn signal(world: &mut World, run: InvocationId, target: KillTarget, signal: Signal, cont: bool) {
+    let Some(entry) = world.runs.get_mut(run) else { return };
+    if target == KillTarget::All && entry.went_with_its_last() {
+        return;
+    }
     // A stopped process acts on a signal only once it goes on.
     let cont = (cont && signal != Signal::KILL && signal != Signal::CONT).then_some(Signal::CONT.number());
     let signals: Vec<i32> = [Some(signal.number()), cont].into_iter().flatten().collect();

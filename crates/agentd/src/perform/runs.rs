@@ -105,20 +105,31 @@ impl Run {
         if !self.processes.is_empty() {
             return false;
         }
-        let Some(leaf) = &self.cgroup else {
+        if self.cgroup.is_none() {
             return super::kill::members(id, self).is_ok_and(|pids| pids.is_empty());
-        };
-        if self.emptied {
-            return true;
         }
         // What can be removed is empty: one call answers the question, and does what would be done next.
-        self.removed = has_one_command(&self.unit) && matches!(leaf.remove_empty(), Ok(Removal::Removed));
-        self.emptied = self.removed
-            || !leaf.is_populated().unwrap_or_else(|error| {
-                tracing::error!(unit = %self.unit.name, %error, "whether processes are left cannot be told");
-                true
+        if !self.emptied && !self.went_with_its_last() {
+            self.emptied = !self.cgroup.as_ref().is_some_and(|leaf| {
+                leaf.is_populated().unwrap_or_else(|error| {
+                    tracing::error!(unit = %self.unit.name, %error, "whether processes are left cannot be told");
+                    true
+                })
             });
+        }
         self.emptied
+    }
+
+    /// Whether nobody of ours is left, nor anybody else, and nothing more is to come: then its cgroup is gone now. One call.
+    #[must_use]
+    pub fn went_with_its_last(&mut self) -> bool {
+        if self.removed || !self.processes.is_empty() || self.emptied || !has_one_command(&self.unit) {
+            return self.removed;
+        }
+        self.removed =
+            self.cgroup.as_ref().is_some_and(|leaf| matches!(leaf.remove_empty(), Ok(Removal::Removed)));
+        self.emptied = self.removed;
+        self.removed
     }
 
     /// Where its cgroup is, if removing it is all that there is to be done once it is empty.
