@@ -136,7 +136,7 @@ impl LateWaking {
     /// From now on.
     #[must_use]
     pub fn begin() -> Self {
-        LATER.with(|later| *later.borrow_mut() = Some(Vec::new()));
+        LATER.set(Some(Vec::new()));
         Self(PhantomData)
     }
 
@@ -149,8 +149,8 @@ impl LateWaking {
 
 impl Drop for LateWaking {
     fn drop(&mut self) {
-        let waiting = LATER.with(|later| later.borrow_mut().take());
-        waiting.into_iter().flatten().for_each(|shared| shared.changed.notify_one());
+        self.wake();
+        LATER.set(None);
     }
 }
 

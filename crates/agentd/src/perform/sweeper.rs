@@ -86,9 +86,9 @@ impl Sweeper {
         }
     }
 
-    /// Waits until nothing that was discarded is held any more.
+    /// Waits until nothing that was discarded is held any more; nothing else is under way.
     fn close_all(&mut self) {
-        while self.letting_go > 0 && self.under_way.is_empty() {
+        while self.letting_go > 0 {
             match self.next() {
                 Some(Answer::LetGo) => self.letting_go -= 1,
                 // Who looks at nothing has nothing else to say, unless it is gone and has dropped all.
