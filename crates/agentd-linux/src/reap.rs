@@ -1,4 +1,4 @@
-//! The one reaper: waitid(2) over all children, adopted ones too.
+//! The one reaper: waitid(2) and wait4(2) over all children, adopted ones too.
 //!
 //! A wake-up by SIGCHLD or a pidfd is a hint, not a count: the kernel merges signals. So the reaper asks until the
 //! kernel has no more. A dead child can be shown to the caller *before* it is consumed; until then its number,
@@ -77,15 +77,32 @@ pub fn reap_one<T>(look: impl FnOnce(u32) -> T) -> io::Result<Option<(Reaped, T)
 }
 
 /// Reaps one dead child, if there is any, without a look at it: half the calls of [`reap_one`] for a flood of orphans
-/// about whom nothing is to be found out.
+/// about whom nothing is to be found out. By wait4(2), for which the kernel writes one word in place of seven.
 ///
 /// # Errors
 /// None that a process without other waiters can have. No children at all is `Ok(None)`.
 pub fn reap_unseen() -> io::Result<Option<Reaped>> {
-    match wait_info(libc::P_ALL, 0, libc::WEXITED | libc::WNOHANG) {
-        Err(e) if e.raw_os_error() == Some(libc::ECHILD) => Ok(None),
-        result => result,
+    loop {
+        let mut status: libc::c_int = 0;
+        // SAFETY: the call writes one int to the address of the live local; no usage is asked for.
+        let pid = unsafe { libc::syscall(libc::SYS_wait4, -1, &raw mut status, libc::WNOHANG, 0usize) };
+        if let Ok(pid) = u32::try_from(pid) {
+            return Ok((pid != 0).then(|| Reaped { pid, exit: exit_of(status) }));
+        }
+        match Errno::last() {
+            Errno::EINTR => {}
+            Errno::ECHILD => return Ok(None),
+            errno => return Err(errno.into()),
+        }
     }
+}
+
+/// What a status of wait(2) says of a process that is gone.
+fn exit_of(status: libc::c_int) -> Exit {
+    if libc::WIFEXITED(status) {
+        return Exit::Exited((libc::WEXITSTATUS(status) & 0xff) as u8);
+    }
+    Exit::Killed { signal: libc::WTERMSIG(status), core: libc::WCOREDUMP(status) }
 }
 
 /// waitid(2), over interruptions. None: with WNOHANG, nobody is in that state.
@@ -208,6 +225,19 @@ mod tests {
             (Exit::Killed { signal: 64, core: false }, 192),
         ] {
             assert_eq!(exit.code(), code, "{exit}");
+        }
+    }
+
+    #[test]
+    fn a_status_of_wait_is_taken_apart() {
+        for (status, exit) in [
+            (0, Exit::Exited(0)),
+            (255 << 8, Exit::Exited(255)),
+            (9, Exit::Killed { signal: 9, core: false }),
+            (64, Exit::Killed { signal: 64, core: false }),
+            (11 | 0x80, Exit::Killed { signal: 11, core: true }),
+        ] {
+            assert_eq!(exit_of(status), exit, "{status:#x}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The live runs: each with its cgroup, its processes by pidfd, and who waits for its end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -156,7 +156,8 @@ pub fn has_one_command(unit: &Unit) -> bool {
 pub struct Runs {
     /// Boxed: half of a table's places are empty.
     runs: HashMap<InvocationId, Box<Run>>,
-    by_pid: HashMap<u32, (InvocationId, EffectId)>,
+    /// Asked for each orphan of a flood, most often with a few entries: no time goes into hashing.
+    by_pid: BTreeMap<u32, (InvocationId, EffectId)>,
     by_unit: HashMap<UnitName, InvocationId>,
 }
 
@@ -244,7 +245,7 @@ impl Runs {
     }
 
     /// Ends a run and hands out what it held.
-    pub fn end(&mut self, id: InvocationId) -> Option<Run> {
+    pub fn end(&mut self, id: InvocationId) -> Option<Box<Run>> {
         let run = self.runs.remove(&id)?;
         if self.by_unit.get(&run.unit.name) == Some(&id) {
             self.by_unit.remove(&run.unit.name);
@@ -252,6 +253,6 @@ impl Runs {
         for process in run.processes.values() {
             self.by_pid.remove(&process.pid);
         }
-        Some(*run)
+        Some(run)
     }
 }

@@ -9,6 +9,7 @@ use agentd_linux::reap::{Exit, Reaped, reap_one, reap_unseen};
 use agentd_unit::{Signal, UnitName};
 
 use super::groups;
+use crate::perform::runs::Runs;
 use crate::world::World;
 
 /// How many children are reaped in one turn at most, so that a flood of orphans delays nobody.
@@ -61,10 +62,13 @@ impl Left {
 
 fn loop_over(world: &mut World, events: &mut VecDeque<Event>, unseen: &mut u64, left: &mut Left) -> bool {
     let told = tracing::enabled!(tracing::Level::DEBUG);
-    let looked_at = if world.children_left || !told { 0 } else { LOOKED_AT };
-    for number in 0..TURN {
-        match reap_next(world, number < looked_at) {
-            Ok(Some((reaped, Look::Ours((run, id))))) => {
+    let mut looks = if world.children_left || !told { 0 } else { LOOKED_AT };
+    let mut turn = TURN;
+    while turn > 0 {
+        let result = if looks > 0 { look_and_reap(world) } else { reap_ours(&world.runs, &mut turn, unseen) };
+        (turn, looks) = (turn.saturating_sub(1), looks.saturating_sub(1));
+        match result {
+            Ok(Next::Ours(reaped, (run, id))) => {
                 world.runs.leave(reaped.pid);
                 // A record of the exit comes after the last words, and an OOM kill before the exit that it caused.
                 world.drain_log(run);
@@ -72,9 +76,9 @@ fn loop_over(world: &mut World, events: &mut VecDeque<Event>, unseen: &mut u64, 
                 events.push_back(Event::Exited { id, run, status: status(reaped.exit) });
                 left.add(run, world, events);
             }
-            Ok(Some((reaped, Look::Orphan(unit)))) => world.adopted(reaped.pid, unit),
-            Ok(Some((_, Look::Unseen))) => *unseen += 1,
-            Ok(None) => return false,
+            Ok(Next::Orphan(pid, unit)) => world.adopted(pid, unit),
+            Ok(Next::TurnIsOver) => return true,
+            Ok(Next::Nobody) => return false,
             Err(error) => {
                 tracing::error!(%error, "children cannot be waited for");
                 return false;
@@ -84,30 +88,44 @@ fn loop_over(world: &mut World, events: &mut VecDeque<Event>, unseen: &mut u64, 
     true
 }
 
-/// Reaps one child, and tells what it was. Nobody but this thread makes processes, so the number of one of ours names it
-/// until it is taken out of the runs, also once it is reaped.
-fn reap_next(world: &World, look: bool) -> io::Result<Option<(Reaped, Look)>> {
-    let runs = &world.runs;
-    if !look {
-        let known = |reaped: Reaped| (reaped, runs.find(reaped.pid).map_or(Look::Unseen, Look::Ours));
-        return Ok(reap_unseen()?.map(known));
-    }
-    let cgroups = world.cgroups.as_ref();
+/// Who was reaped. Nobody but this thread makes processes, so the number of one of ours names it until it is taken out of
+/// the runs, also once it is reaped.
+enum Next {
+    /// A process that we spawned.
+    Ours(Reaped, (InvocationId, EffectId)),
+    /// One that we adopted, with the unit in whose cgroup it lived.
+    Orphan(u32, Option<UnitName>),
+    /// There may be more, and others have waited long enough.
+    TurnIsOver,
+    Nobody,
+}
+
+/// Reaps one child, seen before it is consumed.
+fn look_and_reap(world: &World) -> io::Result<Next> {
+    let (runs, cgroups) = (&world.runs, world.cgroups.as_ref());
     // Look before reaping: once reaped, the number may already belong to another process, and its cgroup is gone.
-    reap_one(|pid| match runs.find(pid) {
-        Some(known) => Look::Ours(known),
-        None => Look::Orphan(cgroups.and_then(|cgroups| unit_of(cgroups, pid))),
+    let found = reap_one(|pid| {
+        let ours = runs.find(pid);
+        (ours, if ours.is_some() { None } else { cgroups.and_then(|cgroups| unit_of(cgroups, pid)) })
+    })?;
+    Ok(match found {
+        Some((reaped, (Some(ours), _))) => Next::Ours(reaped, ours),
+        Some((reaped, (None, unit))) => Next::Orphan(reaped.pid, unit),
+        None => Next::Nobody,
     })
 }
 
-/// What a dead child is, seen before it is consumed.
-enum Look {
-    /// A process that we spawned.
-    Ours((InvocationId, EffectId)),
-    /// One that we adopted, with the unit in whose cgroup it lived.
-    Orphan(Option<UnitName>),
-    /// One that we adopted, of many at once.
-    Unseen,
+/// Reaps until one of ours comes, and counts the orphans before it. Of the `turn` each takes one but the last.
+fn reap_ours(runs: &Runs, turn: &mut usize, unseen: &mut u64) -> io::Result<Next> {
+    while *turn > 0 {
+        let Some(reaped) = reap_unseen()? else { return Ok(Next::Nobody) };
+        if let Some(ours) = runs.find(reaped.pid) {
+            return Ok(Next::Ours(reaped, ours));
+        }
+        *turn -= 1;
+        *unseen += 1;
+    }
+    Ok(Next::TurnIsOver)
 }
 
 fn unit_of(cgroups: &CgroupRoot, pid: u32) -> Option<UnitName> {
