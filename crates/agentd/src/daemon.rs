@@ -299,7 +299,7 @@ impl Daemon {
             }
             let Some(event) = self.events.pop_front() else {
                 // Who has nothing else to do waits for what is being born, and what is being removed.
-                late.wake();
+                self.catch_up(late);
                 match births::answer(&mut self.world, &mut self.events)
                     || sweeper::answer(&mut self.world, &mut self.events)
                 {
@@ -312,7 +312,7 @@ impl Daemon {
                 births::answer_all(&mut self.world, &mut self.events);
                 self.world.ends.look(&self.manager);
                 self.publish_log();
-                late.wake();
+                self.catch_up(late);
                 tokio::task::yield_now().await;
                 self.sources.arm(self.manager.deadlines());
                 let woken = self.sources.poll_now();
@@ -320,6 +320,12 @@ impl Daemon {
                 began = Instant::now();
             }
         }
+    }
+
+    /// Does what was put off so that a birth came first.
+    fn catch_up(&mut self, late: &LateWaking) {
+        late.wake();
+        self.world.sweeper.let_go();
     }
 
     fn perform(&mut self, effect: Effect) {

@@ -52,3 +52,41 @@ fn b122_a_manager_without_descriptors_refuses_starts_with_the_reason_and_still_a
         }
     }
 }
+
+/// What a run has held is to be had for the next one, also where nothing else is free.
+#[test]
+fn a_unit_comes_back_where_the_last_descriptors_are_in_use() {
+    let setup = Setup::new("descriptors-back").wrapper(&["prlimit", "--nofile=128:128"]);
+    let again = "[Unit]\nStartLimitIntervalSec = 0\n[Service]\nRestart = \"always\"\nRestartSec = 0\n";
+    setup.unit("first.service", &format!("{again}ExecStart = [\"/bin/sleep\", \"1000\"]\n"));
+    setup.unit("idler@.service", "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n");
+    setup.unit("default.target", "[Unit]\n");
+    let mut manager = setup.start();
+    manager.ok(&["start", "first"]);
+    let fill = |manager: &common::Manager, numbers: std::ops::Range<u32>| {
+        let names: Vec<String> = numbers.map(|number| format!("idler@{number}")).collect();
+        let mut start = vec!["start"];
+        start.extend(names.iter().map(String::as_str));
+        let said = text(&manager.ctl(&start));
+        assert!(said.contains("descriptors are in use"), "{said}");
+    };
+    fill(&manager, 0..100);
+    // The log has the files open that it may, so that no number is free below those of the units.
+    let folder = format!("/proc/{}/fd", manager.pid());
+    let is_log = |entry: &std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_link(entry.as_ref().unwrap().path())
+            .is_ok_and(|file| file.extension().is_some_and(|e| e == "log"))
+    };
+    manager.until("the files of the log are open", |_| {
+        std::fs::read_dir(&folder).unwrap().filter(is_log).count() == 8
+    });
+    fill(&manager, 100..200);
+    for life in 1..=10 {
+        manager.ok(&["kill", "-s", "KILL", "first"]);
+        manager.until_property("first", "NRestarts", &life.to_string());
+        manager.until_property("first", "SubState", "running");
+    }
+    let log = manager.everything();
+    let refused = log.lines().find(|line| line.contains("first.service") && line.contains("descriptors"));
+    assert_eq!(refused, None);
+}

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -55,6 +55,9 @@ pub struct LogStore {
     /// Its other end goes when the writing thread ends.
     ended: Mutex<mpsc::Receiver<()>>,
     next_follow: AtomicU64,
+    /// How many files the writing thread has open.
+    open_files: Arc<AtomicUsize>,
+    most_open: usize,
 }
 
 impl LogStore {
@@ -72,7 +75,8 @@ impl LogStore {
         let orders = Orders { received, woken: Arc::clone(&woken) };
         let reader =
             Reader::new(Arc::clone(&waker), orders, Arc::clone(&outbox), config.max_line, config.rate)?;
-        let writer = Writer::new(config, outbox);
+        let (open_files, most_open) = (Arc::new(AtomicUsize::new(0)), config.open_files);
+        let writer = Writer::new(config, outbox, Arc::clone(&open_files));
         spawn("log-read", move || reader.run())?;
         spawn("log-write", move || {
             writer.run();
@@ -81,7 +85,25 @@ impl LogStore {
         let (ended, next_follow) = (Mutex::new(ended), AtomicU64::new(0));
         let unpublished = AtomicBool::new(false);
         let last_words = AtomicU64::new(0);
-        Ok(Self { commands, waker, woken, held_back: false, unpublished, last_words, ended, next_follow })
+        let held_back = false;
+        Ok(Self {
+            commands,
+            waker,
+            woken,
+            held_back,
+            unpublished,
+            last_words,
+            ended,
+            next_follow,
+            open_files,
+            most_open,
+        })
+    }
+
+    /// How many more files it may open than it has open now.
+    #[must_use]
+    pub fn may_open(&self) -> usize {
+        self.most_open.saturating_sub(self.open_files.load(Ordering::Relaxed))
     }
 
     /// The same, but new pipes, records and drains are taken up only after [`LogStore::publish`] or the next question: for

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use agentd_unit::UnitName;
@@ -69,11 +70,13 @@ pub(crate) struct Writer {
     failing: bool,
     /// At most this is in all files: those that somebody removed since the folder was last looked at are counted too.
     total: Option<u64>,
+    /// How many files are open, for others to read.
+    open: Arc<AtomicUsize>,
 }
 
 impl Writer {
-    pub(crate) fn new(config: LogConfig, outbox: Arc<Outbox>) -> Self {
-        Self { config, outbox, units: HashMap::new(), uses: 0, failing: false, total: None }
+    pub(crate) fn new(config: LogConfig, outbox: Arc<Outbox>, open: Arc<AtomicUsize>) -> Self {
+        Self { config, outbox, units: HashMap::new(), uses: 0, failing: false, total: None, open }
     }
 
     /// Runs until everything was written that will ever be handed over.
@@ -157,10 +160,13 @@ impl Writer {
 
     fn fail(&mut self, unit: &UnitName, error: &io::Error) {
         self.failing = true;
-        let Some(log) = self.units.get_mut(unit) else { return };
         // It may stand in a state that only opening repairs, and hold more than was counted.
-        log.file = None;
+        if let Some(log) = self.units.get_mut(unit) {
+            log.file = None;
+        }
         self.total = None;
+        self.tell_open();
+        let Some(log) = self.units.get_mut(unit) else { return };
         let reason = error.to_string();
         let delay = match log.failure.take() {
             Some(earlier) => (earlier.delay * 2).min(RETRY.1),
@@ -239,7 +245,13 @@ impl Writer {
         let path = file::path_of(&self.config.dir, unit);
         log.file = Some(UnitFile::open(&path, self.config.max_file_bytes(), self.config.files_kept)?);
         self.close_oldest();
+        self.tell_open();
         Ok(())
+    }
+
+    fn tell_open(&self) {
+        let open = self.units.values().filter(|log| log.file.is_some());
+        self.open.store(open.count(), Ordering::Relaxed);
     }
 
     /// Closes the file that was not used for longest, if too many are open.

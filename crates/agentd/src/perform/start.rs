@@ -17,7 +17,7 @@ use super::bounds::Bounds;
 use super::plan::{chain, resources};
 use super::runs::{Processes, Run};
 use super::{identity, namespaces, reach, slices, streams};
-use crate::log::{LineRules, LogConfig, RateLimit};
+use crate::log::{LineRules, LogStore, RateLimit};
 use crate::world::World;
 
 /// Where a service is that no loader has placed.
@@ -38,6 +38,7 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
     let service =
         &unit.as_service().ok_or_else(|| resources(format!("{} is no service", unit.name)))?.service;
     let token = world.next_token();
+    let kept_back = kept_back(world);
     let cgroup = cgroup(world, unit, service)?;
     let dynamic_uid = identity::dynamic(world, unit)?;
     if let (Some(leaf), true) = (&cgroup, service.resources.delegate) {
@@ -51,7 +52,8 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
         world.watches.add_memory(spawn.run, leaf);
     }
     let output = output(world, unit, spawn.run)?;
-    leave_room(world, [output.fd.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)])?;
+    let newest = [output.fd.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
+    leave_room(world, newest, kept_back)?;
     let common = namespaces::common(world, unit, service)?;
     let private_tmp = namespaces::temporary_folders(world, unit, service, spawn.run)?;
     world.runs.begin(
@@ -85,12 +87,26 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
 /// a load of unit files with its dozen open folders.
 const KEPT_BACK: u64 = 24;
 
+/// What a run holds while it lives: its cgroup, its process, both ends of its output, one of them twice for a moment.
+const HELD_BY_A_RUN: u64 = 5;
+
+/// How many descriptors are kept back now, before a run takes any. Those that the log has open are in use already; and
+/// what is held of a run that is over is had again at the end of the turn, so that its next one may take as much.
+fn kept_back(world: &World) -> u64 {
+    let may_open = world.log.as_ref().map_or(0, LogStore::may_open) as u64;
+    let to_come = if world.sweeper.holds() { HELD_BY_A_RUN } else { 0 };
+    KEPT_BACK + may_open - to_come
+}
+
 /// Refuses a run that would take the last descriptors: as the kernel gives out the lowest number that is free, the newest
 /// tell how many are in use.
-fn leave_room(world: &World, newest: [Option<BorrowedFd<'_>>; 2]) -> Result<(), SpawnFailure> {
+fn leave_room(
+    world: &World,
+    newest: [Option<BorrowedFd<'_>>; 2],
+    kept_back: u64,
+) -> Result<(), SpawnFailure> {
     let highest =
         newest.into_iter().flatten().map(|fd| fd.as_raw_fd()).max().and_then(|fd| u64::try_from(fd).ok());
-    let kept_back = KEPT_BACK + LogConfig::most_open_files(world.descriptors) as u64;
     if highest.is_none_or(|highest| highest.saturating_add(kept_back) < world.descriptors) {
         return Ok(());
     }

@@ -8,6 +8,8 @@
 //! - A run counts as empty once the answer was taken, and not before.
 //! - What a run held is handed over only while removals are under way, so that never more of it waits than of them; a
 //!   new process is made only once nothing of it waits, so that its descriptors can be had again.
+//! - Of the runs that ended alone one at most is held, until the main loop has nothing else to do or looks at its
+//!   sources.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -40,6 +42,8 @@ pub struct Sweeper {
     under_way: HashSet<InvocationId>,
     /// How many runs were handed over and are not known to be closed.
     letting_go: usize,
+    /// The run that was over last, if it ended alone: the birth of the next one is more urgent than letting go of this.
+    last: Option<Box<Run>>,
 }
 
 /// What the thread has done.
@@ -77,13 +81,26 @@ impl Sweeper {
         begun
     }
 
-    /// Lets go of what a run held: alongside while there is more of the kind, else at once.
-    pub fn discard(&mut self, run: Run) {
-        if let Some(desk) = self.desk.as_ref().filter(|_| !self.under_way.is_empty()) {
-            // A thread that is gone gives it back, and it is dropped here.
-            let handed_over = desk.tasks.send(Task::Drop(Box::new(run))).is_ok();
-            self.letting_go += usize::from(handed_over);
-        }
+    /// Lets go of what a run held: alongside while there is more of the kind, else with [`Sweeper::let_go`].
+    pub fn discard(&mut self, run: Box<Run>) {
+        let Some(desk) = self.desk.as_ref().filter(|_| !self.under_way.is_empty()) else {
+            self.last = Some(run);
+            return;
+        };
+        // A thread that is gone gives it back, and it is dropped here.
+        let handed_over = desk.tasks.send(Task::Drop(run)).is_ok();
+        self.letting_go += usize::from(handed_over);
+    }
+
+    /// Whether the run that ended alone is held still.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.last.is_some()
+    }
+
+    /// Lets go of the run that ended alone.
+    pub fn let_go(&mut self) {
+        self.last = None;
     }
 
     /// Waits until nothing that was discarded is held any more; nothing else is under way.
