@@ -32,7 +32,7 @@ struct Way {
 pub fn measure(bench: &mut Bench) -> Result<Vec<Line>> {
     let [mut floor, mut tini, mut ours] = [Way::default(), Way::default(), Way::default()];
     let tini_is_there = tools::find("tini").is_some();
-    for _ in 0..bench.runs(3, 1) {
+    for _ in 0..bench.runs(9, 5) {
         beside(bench, &mut bench.cast.driver("reap"), &mut floor)?;
         if tini_is_there {
             beside(bench, run::command("tini", &["-s", "--"]).env("TINI_VERBOSITY", "0"), &mut tini)?;

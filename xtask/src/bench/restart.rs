@@ -33,7 +33,7 @@ impl Way {
 /// A program does not run as it should.
 pub fn measure(bench: &mut Bench) -> Result<Vec<Line>> {
     let [mut floor, mut ours] = [Way::default(), Way::default()];
-    for _ in 0..bench.runs(7, 3) {
+    for _ in 0..bench.runs(15, 9) {
         floor.add(&bare(bench)?);
         ours.add(&supervised(bench)?);
     }

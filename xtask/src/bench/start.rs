@@ -40,10 +40,13 @@ pub fn measure(bench: &mut Bench) -> Result<Vec<Line>> {
     let [mut floor, mut first, mut later] = [Way::default(), Way::default(), Way::default()];
     let scanners = others::scanners(bench);
     let mut theirs = vec![Vec::new(); scanners.len()];
-    for _ in 0..bench.runs(7, 3) {
+    for _ in 0..bench.runs(11, 7) {
         bare(bench, &mut floor)?;
         at_first(bench, &mut first)?;
         at_request(bench, &mut later)?;
+    }
+    // These take ten times as long, and need no second place after the point.
+    for _ in 0..bench.runs(3, 1) {
         for (scanner, times) in scanners.iter().zip(&mut theirs) {
             times.push(others::start(bench, *scanner, SERVICES)?.as_nanos() as f64);
         }
