@@ -27,6 +27,8 @@ int main(int argc, char **argv)
 	struct mark mark = { now.tv_sec * 1000000000ull + now.tv_nsec, getpid(), 0 };
 	if (argc < 2)
 		return 2;
+	/* A measurement that ends or is broken off leaves nothing behind: whoever reads the mark may end our parent. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	int fifo = open(argv[1], O_WRONLY);
 	if (fifo < 0 && errno == ENOENT && mkfifo(argv[1], 0600) != 0 && errno != EEXIST)
 		return 1;
@@ -35,8 +37,6 @@ int main(int argc, char **argv)
 	if (write(fifo, &mark, sizeof mark) != sizeof mark)
 		return 1;
 	close(fifo);
-	/* A measurement that is broken off leaves nothing behind. */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;)
 		pause();
 }
