@@ -249,6 +249,7 @@ mod tests {
         assert!(error.to_string().contains(&format!("pid {}", std::process::id())), "{error}");
         drop(held);
         assert!(lock(&path).is_ok(), "a lock that nobody holds does not block");
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
 
     #[test]
@@ -259,6 +260,7 @@ mod tests {
         assert!(matches!(runtime_folder(&path, uid), Err(GroundError::Unsafe { .. })));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         assert!(runtime_folder(&path, uid).is_ok());
+        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]

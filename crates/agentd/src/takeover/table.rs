@@ -185,6 +185,7 @@ mod tests {
         let size = std::fs::metadata(&path).unwrap().len();
         table.put(&sample("a.service")).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), size, "a unit has one place");
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
@@ -199,5 +200,6 @@ mod tests {
         assert!(Table::open(&path, "other", Boottime::default()).unwrap().1.records.is_empty());
         std::fs::write(&path, "no table at all").unwrap();
         assert!(Table::open(&path, "boot", Boottime::default()).unwrap().1.records.is_empty());
+        std::fs::remove_file(path).unwrap();
     }
 }
