@@ -12,7 +12,7 @@ use agentd_linux::pidfd::{Delivery, PidFd};
 use agentd_linux::reap::{Exit, Reaped, become_subreaper, reap_one, reap_unseen};
 use agentd_linux::spawn::{Spawner, Stdio};
 use agentd_linux::tree::Tree;
-use common::{alone, c, plan, reap_until, shell, wait_for};
+use common::{alone, c, plan, reap_until, shell, wait_for, wait_for_a_zombie};
 
 #[test]
 fn a_thousand_exits_at_once_are_all_reaped_with_their_status() {
@@ -51,18 +51,6 @@ fn a_zombie_is_looked_at_before_its_number_is_free() {
     });
 }
 
-/// Reaps the next that ends, without a look at it.
-fn reap_one_unseen() -> Reaped {
-    let start = std::time::Instant::now();
-    loop {
-        if let Some(reaped) = reap_unseen().unwrap() {
-            return reaped;
-        }
-        assert!(start.elapsed() < common::DEADLINE);
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn signals_and_statuses_are_told_apart() {
     alone("signals_and_statuses_are_told_apart", || {
@@ -78,7 +66,8 @@ fn signals_and_statuses_are_told_apart() {
             let child = spawner.spawn(&shell(script)).unwrap();
             assert_eq!(wait_for(child.pid), exit, "{script}");
             let pid = spawner.spawn(&shell(script)).unwrap().pid;
-            assert_eq!(reap_one_unseen(), Reaped { pid, exit }, "{script}");
+            wait_for_a_zombie();
+            assert_eq!(reap_unseen().unwrap(), Some(Reaped { pid, exit }), "{script}");
         }
         assert_eq!(reap_unseen().unwrap(), None, "no child is left");
     });

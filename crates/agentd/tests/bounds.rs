@@ -5,7 +5,10 @@
 
 mod common;
 
-use common::{Setup, text};
+use std::ops::Range;
+use std::process::Output;
+
+use common::{Manager, Setup, text};
 
 #[test]
 fn a_log_of_very_many_lines_is_answered_whole() {
@@ -20,6 +23,13 @@ fn a_log_of_very_many_lines_is_answered_whole() {
     assert_eq!((numbers.len(), numbers.last().copied()), (30000, Some(30000)));
 }
 
+/// Asks for the same of many idlers at once.
+fn to_idlers(manager: &Manager, verb: &str, numbers: Range<u32>) -> Output {
+    let names: Vec<String> = numbers.map(|number| format!("idler@{number}")).collect();
+    let words: Vec<&str> = [verb].into_iter().chain(names.iter().map(String::as_str)).collect();
+    manager.ctl(&words)
+}
+
 /// Where not one unit has room, and where some have.
 #[test]
 fn b122_a_manager_without_descriptors_refuses_starts_with_the_reason_and_still_answers() {
@@ -29,10 +39,7 @@ fn b122_a_manager_without_descriptors_refuses_starts_with_the_reason_and_still_a
         setup.unit("idler@.service", "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n");
         setup.unit("default.target", "[Unit]\n");
         let mut manager = setup.start();
-        let names: Vec<String> = (0..100).map(|number| format!("idler@{number}")).collect();
-        let mut start = vec!["start"];
-        start.extend(names.iter().map(String::as_str));
-        let said = text(&manager.ctl(&start));
+        let said = text(&to_idlers(&manager, "start", 0..100));
         let reason = format!("of agentd's {limit} descriptors are in use");
         assert!(said.contains(&reason), "{said}");
         let failures = said.lines().filter(|line| line.contains("ailed"));
@@ -43,9 +50,8 @@ fn b122_a_manager_without_descriptors_refuses_starts_with_the_reason_and_still_a
         let list = manager.ok(&["list", "--state", "running"]);
         let running = list.lines().filter(|line| line.contains("idler@")).count();
         assert!(if some_run { (1..100).contains(&running) } else { running == 0 }, "{running} run\n{said}");
-        let mut stop = vec!["stop"];
-        stop.extend(names.iter().map(String::as_str));
-        manager.ok(&stop);
+        let stopped = to_idlers(&manager, "stop", 0..100);
+        assert!(stopped.status.success(), "{}", text(&stopped));
         if some_run {
             manager.ok(&["start", "idler@99"]);
             assert_eq!(manager.property("idler@99", "SubState"), "running");
@@ -63,11 +69,8 @@ fn a_unit_comes_back_where_the_last_descriptors_are_in_use() {
     setup.unit("default.target", "[Unit]\n");
     let mut manager = setup.start();
     manager.ok(&["start", "first"]);
-    let fill = |manager: &common::Manager, numbers: std::ops::Range<u32>| {
-        let names: Vec<String> = numbers.map(|number| format!("idler@{number}")).collect();
-        let mut start = vec!["start"];
-        start.extend(names.iter().map(String::as_str));
-        let said = text(&manager.ctl(&start));
+    let fill = |manager: &Manager, numbers| {
+        let said = text(&to_idlers(manager, "start", numbers));
         assert!(said.contains("descriptors are in use"), "{said}");
     };
     fill(&manager, 0..100);

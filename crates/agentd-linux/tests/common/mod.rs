@@ -130,8 +130,7 @@ pub(crate) fn reap_until(done: impl Fn(&BTreeMap<u32, Exit>) -> bool) -> BTreeMa
     let mut all = BTreeMap::new();
     while !done(&all) {
         assert!(start.elapsed() < DEADLINE, "not within the deadline: {all:?}");
-        // Waits for the next zombie and leaves it there. The deadline is that of whoever runs the tests, if no
-        // child ever ends.
+        // The deadline is that of whoever runs the tests, if no child ever ends.
         wait_for_a_zombie();
         while let Some((reaped, ())) = reap_one(|_| ()).unwrap() {
             all.insert(reaped.pid, reaped.exit);
@@ -140,8 +139,8 @@ pub(crate) fn reap_until(done: impl Fn(&BTreeMap<u32, Exit>) -> bool) -> BTreeMa
     all
 }
 
-/// waitid(2) without nix, which refuses what real-time signals have ended.
-fn wait_for_a_zombie() {
+/// Waits for the next zombie and leaves it there. waitid(2) without nix, which refuses what real-time signals have ended.
+pub(crate) fn wait_for_a_zombie() {
     // SAFETY: all bytes zero is a valid siginfo_t.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
     // SAFETY: the call writes one siginfo_t to the address of the live local.

@@ -48,8 +48,7 @@ impl LogConfig {
     }
 
     /// How many of so many descriptors the log takes for its files at most.
-    #[must_use]
-    pub fn most_open_files(limit: u64) -> usize {
+    fn most_open_files(limit: u64) -> usize {
         usize::try_from(limit / 16).unwrap_or(usize::MAX).clamp(4, 64)
     }
 

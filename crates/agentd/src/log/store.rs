@@ -85,12 +85,11 @@ impl LogStore {
         let (ended, next_follow) = (Mutex::new(ended), AtomicU64::new(0));
         let unpublished = AtomicBool::new(false);
         let last_words = AtomicU64::new(0);
-        let held_back = false;
         Ok(Self {
             commands,
             waker,
             woken,
-            held_back,
+            held_back: false,
             unpublished,
             last_words,
             ended,

@@ -54,6 +54,15 @@ struct UnitLog {
     followers: Vec<(FollowId, Sink)>,
 }
 
+impl UnitLog {
+    /// Closes the file; `open` counts those that are open.
+    fn close(&mut self, open: &AtomicUsize) {
+        if self.file.take().is_some() {
+            open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
 /// Why and until when lines are held.
 struct Failure {
     reason: String,
@@ -160,13 +169,10 @@ impl Writer {
 
     fn fail(&mut self, unit: &UnitName, error: &io::Error) {
         self.failing = true;
-        // It may stand in a state that only opening repairs, and hold more than was counted.
-        if let Some(log) = self.units.get_mut(unit) {
-            log.file = None;
-        }
-        self.total = None;
-        self.tell_open();
         let Some(log) = self.units.get_mut(unit) else { return };
+        // It may stand in a state that only opening repairs, and hold more than was counted.
+        log.close(&self.open);
+        self.total = None;
         let reason = error.to_string();
         let delay = match log.failure.take() {
             Some(earlier) => (earlier.delay * 2).min(RETRY.1),
@@ -243,27 +249,24 @@ impl Writer {
             return Ok(());
         }
         let path = file::path_of(&self.config.dir, unit);
-        log.file = Some(UnitFile::open(&path, self.config.max_file_bytes(), self.config.files_kept)?);
+        let file = UnitFile::open(&path, self.config.max_file_bytes(), self.config.files_kept)?;
+        if log.file.replace(file).is_none() {
+            self.open.fetch_add(1, Ordering::Relaxed);
+        }
         self.close_oldest();
-        self.tell_open();
         Ok(())
-    }
-
-    fn tell_open(&self) {
-        let open = self.units.values().filter(|log| log.file.is_some());
-        self.open.store(open.count(), Ordering::Relaxed);
     }
 
     /// Closes the file that was not used for longest, if too many are open.
     fn close_oldest(&mut self) {
-        let open = || self.units.iter().filter(|(_, log)| log.file.is_some());
-        if open().count() <= self.config.open_files {
+        if self.open.load(Ordering::Relaxed) <= self.config.open_files {
             return;
         }
-        let oldest = open().min_by_key(|(_, log)| log.used).map(|(unit, _)| unit.clone());
+        let open = self.units.iter().filter(|(_, log)| log.file.is_some());
+        let oldest = open.min_by_key(|(_, log)| log.used).map(|(unit, _)| unit.clone());
         if let Some(unit) = oldest {
             if let Some(log) = self.units.get_mut(&unit) {
-                log.file = None;
+                log.close(&self.open);
             }
             self.forget(&unit);
         }

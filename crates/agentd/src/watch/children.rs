@@ -65,8 +65,12 @@ fn loop_over(world: &mut World, events: &mut VecDeque<Event>, unseen: &mut u64, 
     let mut looks = if world.children_left || !told { 0 } else { LOOKED_AT };
     let mut turn = TURN;
     while turn > 0 {
-        let result = if looks > 0 { look_and_reap(world) } else { reap_ours(&world.runs, &mut turn, unseen) };
-        (turn, looks) = (turn.saturating_sub(1), looks.saturating_sub(1));
+        let result = if looks > 0 {
+            (turn, looks) = (turn - 1, looks - 1);
+            look_and_reap(world)
+        } else {
+            reap_ours(&world.runs, &mut turn, unseen)
+        };
         match result {
             Ok(Next::Ours(reaped, (run, id))) => {
                 world.runs.leave(reaped.pid);
@@ -104,25 +108,22 @@ enum Next {
 fn look_and_reap(world: &World) -> io::Result<Next> {
     let (runs, cgroups) = (&world.runs, world.cgroups.as_ref());
     // Look before reaping: once reaped, the number may already belong to another process, and its cgroup is gone.
-    let found = reap_one(|pid| {
-        let ours = runs.find(pid);
-        (ours, if ours.is_some() { None } else { cgroups.and_then(|cgroups| unit_of(cgroups, pid)) })
-    })?;
-    Ok(match found {
-        Some((reaped, (Some(ours), _))) => Next::Ours(reaped, ours),
-        Some((reaped, (None, unit))) => Next::Orphan(reaped.pid, unit),
+    let look = |pid| runs.find(pid).ok_or_else(|| cgroups.and_then(|cgroups| unit_of(cgroups, pid)));
+    Ok(match reap_one(look)? {
+        Some((reaped, Ok(ours))) => Next::Ours(reaped, ours),
+        Some((reaped, Err(unit))) => Next::Orphan(reaped.pid, unit),
         None => Next::Nobody,
     })
 }
 
-/// Reaps until one of ours comes, and counts the orphans before it. Of the `turn` each takes one but the last.
+/// Reaps until one of ours comes, and counts the orphans before it. Each takes one of the turn.
 fn reap_ours(runs: &Runs, turn: &mut usize, unseen: &mut u64) -> io::Result<Next> {
     while *turn > 0 {
         let Some(reaped) = reap_unseen()? else { return Ok(Next::Nobody) };
+        *turn -= 1;
         if let Some(ours) = runs.find(reaped.pid) {
             return Ok(Next::Ours(reaped, ours));
         }
-        *turn -= 1;
         *unseen += 1;
     }
     Ok(Next::TurnIsOver)
