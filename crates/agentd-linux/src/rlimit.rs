@@ -103,6 +103,18 @@ pub fn raise_nofile() -> io::Result<Rlimit> {
     Ok(original)
 }
 
+/// Raises both limits of descriptors to `count`, or to `fs.nr_open` where that is less (proc_sys_fs(5)). Lowers nothing.
+///
+/// # Errors
+/// EPERM: without CAP_SYS_RESOURCE. /proc is not mounted.
+pub fn raise_hard_nofile(count: u64) -> io::Result<()> {
+    let most = std::fs::read_to_string("/proc/sys/fs/nr_open")?;
+    let most =
+        most.trim().parse::<u64>().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    let limit = Rlimit { resource: Resource::Nofile, soft: count.min(most), hard: count.min(most) };
+    if get(Resource::Nofile)?.hard < limit.hard { set(limit) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

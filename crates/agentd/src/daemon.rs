@@ -13,6 +13,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use agentd_engine::{ActiveState, Effect, Event, JobKind, JobMode, Manager, Request, ShutdownKind};
+use agentd_linux::rlimit::Resource;
 use agentd_protocol::manager::Empty;
 use agentd_unit::UnitName;
 use tokio::sync::mpsc;
@@ -178,7 +179,8 @@ impl Daemon {
         let common = runs.iter().flat_map(|(_, run)| run.common.hand_on(&run.unit.name));
         let items = sockets.hand_on().chain(paths.hand_on()).chain(stores.hand_on()).chain(common).collect();
         let leavers = leavers.iter().copied().collect();
-        match reexec::become_successor(&handed, &Handover { items, records, leavers }) {
+        let nofile = self.world.rlimits.iter().find(|limit| limit.resource == Resource::Nofile).copied();
+        match reexec::become_successor(&handed, &Handover { items, records, leavers, nofile }) {
             Ok(never) => match never {},
             Err(error) => tracing::error!(%error, "the manager cannot be executed again; this one goes on"),
         }

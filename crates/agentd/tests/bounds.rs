@@ -93,3 +93,21 @@ fn a_unit_comes_back_where_the_last_descriptors_are_in_use() {
     let refused = log.lines().find(|line| line.contains("first.service") && line.contains("descriptors"));
     assert_eq!(refused, None);
 }
+
+/// A program that closes or allocates by its limit gets no other one after an update of agentd.
+#[test]
+fn a_successor_gives_services_the_limits_that_the_first_manager_was_started_with() {
+    let setup = Setup::new("descriptors-again").wrapper(&["prlimit", "--nofile=1000:2000"]);
+    let out = setup.path("out").display().to_string();
+    let text = format!(
+        "[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/sh\", \"-c\", \"ulimit -Sn; ulimit -Hn\"]\nStandardOutput = \"append:{out}\"\n"
+    );
+    setup.unit("limits.service", &text);
+    let mut manager = setup.start();
+    for _ in 0..2 {
+        manager.ok(&["start", "limits"]);
+        manager.ok(&["daemon-reexec"]);
+    }
+    manager.ok(&["start", "limits"]);
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "1000\n2000\n".repeat(3));
+}

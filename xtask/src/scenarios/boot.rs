@@ -59,6 +59,10 @@ fn is_up(machine: &mut Machine) -> Result<()> {
             format!("controller {controller} is not enabled: {controllers}")
         })?;
     }
+    // The kernel's own limits of an init are the services', and not enough for it.
+    let limits = ok(machine, "grep 'Max open files' /proc/1/limits /proc/self/limits")?;
+    let numbers: Vec<&str> = limits.split_whitespace().filter(|word| word.parse::<u64>().is_ok()).collect();
+    expect_eq("descriptors of agentd and of a service", &numbers, &vec!["524288", "524288", "1024", "4096"])?;
     expect_eq("agentd's cgroup", &ok(machine, "cat /proc/1/cgroup")?.as_str(), &"0::/init.scope")?;
     ok(machine, "ping -c 1 -W 5 127.0.0.1 2>/dev/null || curl -s http://127.0.0.1:8080/healthz")?;
     let begun = console_lines(machine, "ORDER begin");

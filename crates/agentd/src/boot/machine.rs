@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use agentd_linux::rlimit::{self, Rlimit};
 use agentd_linux::{machine, mount};
 
 /// What came of the first steps: sentences for the log, and those that went wrong.
@@ -40,6 +41,25 @@ pub fn mount_all(report: &mut Report, container: bool) {
     for (link, error) in mount::ensure_dev_links() {
         report.skipped.push(format!("{link} cannot be made: {error}"));
     }
+}
+
+/// How many descriptors the init of a machine may have, as in systemd: nobody has chosen the 4,096 that the kernel starts it
+/// with, and a service takes four, for its process, its cgroup and its two pipes.
+const INIT_DESCRIPTORS: u64 = 512 << 10;
+
+/// Raises the limit of descriptors as far as it is the manager's to raise, and gives the one there was.
+pub fn raise_descriptors(report: &mut Report, is_init: bool) -> Option<Rlimit> {
+    let original = match rlimit::raise_nofile() {
+        Ok(original) => Some(original),
+        Err(error) => {
+            report.skipped.push(format!("the limit of descriptors cannot be raised: {error}"));
+            None
+        }
+    };
+    if is_init {
+        report.note("more descriptors than the kernel gives", rlimit::raise_hard_nofile(INIT_DESCRIPTORS));
+    }
+    original
 }
 
 /// The rest, once /proc is there. `container`: its machine is not ours.

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use agentd_engine::Manager;
-use agentd_linux::rlimit;
+use agentd_linux::rlimit::{self, Resource};
 use agentd_linux::signal::{self, SignalFd};
 use agentd_linux::timer::Clocks;
 use agentd_linux::user::Accounts;
@@ -62,7 +62,7 @@ pub fn hold_signals() -> io::Result<()> {
 
 /// Supervises until a shutdown has stopped everything; the code to exit with.
 #[must_use]
-pub fn run(options: Options, pid1: bool, inherited: Inherited) -> ExitCode {
+pub fn run(options: Options, pid1: bool, mut inherited: Inherited) -> ExitCode {
     let mut report = machine::Report::default();
     if pid1 {
         // Asked before /proc is ours: a machine's first process finds no /proc, a container's has one or says so.
@@ -77,6 +77,8 @@ pub fn run(options: Options, pid1: bool, inherited: Inherited) -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    let started_with = machine::raise_descriptors(&mut report, mode == Mode::Init);
+    inherited.held.nofile = inherited.held.nofile.or(started_with);
     let journal = match start_journal(&config) {
         Ok(journal) => journal,
         Err(error) => {
@@ -299,7 +301,7 @@ fn build_world(
         tracing::warn!("{problem}");
     }
     let state = Arc::new(state);
-    let nofile = rlimit::raise_nofile()?;
+    let descriptors = rlimit::get(Resource::Nofile)?.soft;
     let now = world::now(&Clocks::now()?);
     let kept = Kept::open(&config.folders.runtime, now.boottime, std::mem::take(&mut held.records));
     let leavers = std::mem::take(&mut held.leavers).into_iter().collect();
@@ -340,7 +342,7 @@ fn build_world(
         trust,
         journal,
         log: Some(
-            LogStore::start(LogConfig::new(&config.folders.log).with_descriptors(nofile.hard))?.held_back(),
+            LogStore::start(LogConfig::new(&config.folders.log).with_descriptors(descriptors))?.held_back(),
         ),
         followers: Vec::new(),
         stamps: Stamps::start(Arc::clone(&state)),
@@ -355,8 +357,8 @@ fn build_world(
         watches,
         mains: crate::watch::mains::Mains::new()?,
         owner: Owner { uid, group: accounts.group("agentd").ok() },
-        descriptors: nofile.hard,
-        rlimits: vec![nofile],
+        descriptors,
+        rlimits: held.nofile.take().into_iter().collect(),
         loading,
         loaded_ahead,
         errands: Vec::new(),

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use agentd_linux::ipc::Owner;
 use agentd_linux::listen::Node;
+use agentd_linux::rlimit::{Resource, Rlimit};
 use agentd_unit::UnitName;
 use agentd_unit::sections::{Listen, Preserve};
 
@@ -78,11 +79,13 @@ pub struct Handover<F> {
     pub records: Vec<Record>,
     /// Whose IPC is to go once no unit of theirs runs.
     pub leavers: Vec<Owner>,
+    /// The limit of descriptors that the first manager was started with, and that services get.
+    pub nofile: Option<Rlimit>,
 }
 
 impl<F> Default for Handover<F> {
     fn default() -> Self {
-        Self { items: Vec::new(), records: Vec::new(), leavers: Vec::new() }
+        Self { items: Vec::new(), records: Vec::new(), leavers: Vec::new(), nofile: None }
     }
 }
 
@@ -98,7 +101,7 @@ impl Handover<BorrowedFd<'_>> {
     pub fn encode(&self) -> String {
         use std::os::fd::AsRawFd;
         let numbered = self.items.iter().map(|(item, fd)| (item, fd.as_ref().map(AsRawFd::as_raw_fd)));
-        encode(numbered, &self.records) + &leavers(&self.leavers)
+        encode(numbered, &self.records) + &leavers(&self.leavers) + &limit(self.nofile)
     }
 }
 
@@ -112,6 +115,8 @@ impl Handover<RawFd> {
                 handover.records.extend(record::decode(record.as_bytes()));
             } else if let Some(owner) = block.strip_prefix("kind=leaver\n") {
                 handover.leavers.extend(leaver(owner));
+            } else if let Some(line) = block.strip_prefix("kind=limit\n") {
+                handover.nofile = nofile(line);
             } else {
                 handover.items.extend(decode(block));
             }
@@ -123,7 +128,7 @@ impl Handover<RawFd> {
     #[must_use]
     pub fn owned(self, mut own: impl FnMut(RawFd) -> Option<OwnedFd>) -> Handover<OwnedFd> {
         let items = self.items.into_iter().map(|(item, number)| (item, number.and_then(&mut own))).collect();
-        Handover { items, records: self.records, leavers: self.leavers }
+        Handover { items, records: self.records, leavers: self.leavers, nofile: self.nofile }
     }
 }
 
@@ -167,6 +172,16 @@ fn leavers(owners: &[Owner]) -> String {
         Owner::Group(id) => format!("kind=leaver\ngroup={id}\n\n"),
     };
     owners.iter().map(block).collect()
+}
+
+fn limit(nofile: Option<Rlimit>) -> String {
+    let block = |limit: Rlimit| format!("kind=limit\nnofile={}:{}\n\n", limit.soft, limit.hard);
+    nofile.map(block).unwrap_or_default()
+}
+
+fn nofile(line: &str) -> Option<Rlimit> {
+    let (soft, hard) = line.trim_end().strip_prefix("nofile=")?.split_once(':')?;
+    Some(Rlimit { resource: Resource::Nofile, soft: soft.parse().ok()?, hard: hard.parse().ok()? })
 }
 
 fn leaver(line: &str) -> Option<Owner> {
@@ -296,10 +311,12 @@ mod tests {
         records[0].memo.recent_starts =
             (0..500).map(|n| agentd_engine::Monotonic(std::time::Duration::from_secs(n))).collect();
         let owners = [Owner::User(5), Owner::Group(u32::MAX)];
-        let text = encode(items.iter().map(|(item, fd)| (item, *fd)), &records) + &leavers(&owners);
+        let nofile = Some(Rlimit { resource: Resource::Nofile, soft: 1024, hard: u64::MAX });
+        let text = encode(items.iter().map(|(item, fd)| (item, *fd)), &records);
+        let text = text + &leavers(&owners) + &limit(nofile);
         let back = Handover::decode(&text);
         assert_eq!(back.items, items);
-        assert_eq!(back.leavers, owners);
+        assert_eq!((&back.leavers[..], back.nofile), (&owners[..], nofile));
         assert_eq!(back.records, records, "whole, also where the table has no room");
         let bad = Handover::decode("kind=path\nunit=x\n\nkind=listener\n\nnonsense");
         assert!(bad.items.is_empty() && bad.records.is_empty());
