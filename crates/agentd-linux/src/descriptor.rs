@@ -5,6 +5,9 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use crate::rlimit::{self, Resource};
 
 /// The major and minor number of a device, makedev(3).
 #[must_use]
@@ -89,6 +92,24 @@ pub fn handed_over<K>(numbers: Vec<(K, RawFd)>) -> Vec<(K, OwnedFd)> {
     numbers.into_iter().filter_map(|(key, number)| own(number).map(|fd| (key, fd))).collect()
 }
 
+/// Makes room for `count` descriptors in the kernel's table of this process, 8 bytes each, or for as many as the limit
+/// lets it have. The table grows as it fills; for a process of more than one thread the kernel waits a grace period of
+/// RCU each time (`expand_files` in fs/file.c), some ten milliseconds in which a manager starts nothing. For the
+/// beginning of a program, before its second thread.
+///
+/// # Errors
+/// EMFILE: no descriptor is left. ENOMEM.
+pub fn make_room(count: usize) -> io::Result<()> {
+    let limit = rlimit::get(Resource::Nofile)?.soft;
+    let count = usize::try_from(limit).unwrap_or(usize::MAX).min(count);
+    let highest = RawFd::try_from(count.saturating_sub(1)).unwrap_or(RawFd::MAX);
+    let any = EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?;
+    let number = fcntl(&any, FcntlArg::F_DUPFD_CLOEXEC(highest))?;
+    // SAFETY: the call has just made it, and nobody else knows its number.
+    drop(unsafe { OwnedFd::from_raw_fd(number) });
+    Ok(())
+}
+
 /// How many bytes can be read from a pipe or a stream socket without waiting. ioctl FIONREAD, pipe(7).
 ///
 /// # Errors
@@ -139,6 +160,21 @@ mod tests {
         assert_eq!(FdFlag::from_bits_retain(flags), FdFlag::FD_CLOEXEC);
         assert!(handed_over(vec![("pipe", number)]).is_empty(), "it has an owner now");
         drop((read, taken));
+    }
+
+    #[test]
+    fn room_for_descriptors_is_made_up_to_the_limit() {
+        let size = || {
+            let text = std::fs::read_to_string("/proc/self/status").unwrap();
+            let line = text.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
+            line.trim().parse::<usize>().unwrap()
+        };
+        make_room(512).unwrap();
+        assert!(size() >= 512, "{}", size());
+        let limit = rlimit::get(Resource::Nofile).unwrap();
+        rlimit::set(rlimit::Rlimit { soft: limit.soft.min(700), ..limit }).unwrap();
+        make_room(1 << 20).unwrap();
+        assert!((513..=1024).contains(&size()), "{}", size());
     }
 
     #[test]

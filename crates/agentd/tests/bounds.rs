@@ -94,6 +94,16 @@ fn a_unit_comes_back_where_the_last_descriptors_are_in_use() {
     assert_eq!(refused, None);
 }
 
+/// It has its size before there are threads: the kernel is slow to let it grow where there are some.
+#[test]
+fn the_table_of_descriptors_need_not_grow_in_a_start_of_many_units() {
+    let setup = Setup::new("descriptors-room").wrapper(&["prlimit", "--nofile=1024:10000"]);
+    let manager = setup.start();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", manager.pid())).unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
+    assert!(size.trim().parse::<u32>().unwrap() >= 8192, "{size}");
+}
+
 /// A program that closes or allocates by its limit gets no other one after an update of agentd.
 #[test]
 fn a_successor_gives_services_the_limits_that_the_first_manager_was_started_with() {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use agentd_linux::rlimit::{self, Rlimit};
-use agentd_linux::{machine, mount};
+use agentd_linux::{descriptor, machine, mount};
 
 /// What came of the first steps: sentences for the log, and those that went wrong.
 #[derive(Debug, Default)]
@@ -47,7 +47,11 @@ pub fn mount_all(report: &mut Report, container: bool) {
 /// with, and a service takes four, for its process, its cgroup and its two pipes.
 const INIT_DESCRIPTORS: u64 = 512 << 10;
 
-/// Raises the limit of descriptors as far as it is the manager's to raise, and gives the one there was.
+/// For how many descriptors there is room from the start: for 2,000 services, in 64 KiB of the kernel's memory.
+const ROOM: usize = 8_192;
+
+/// Raises the limit of descriptors as far as it is the manager's to raise, and gives the one there was. Before the second
+/// thread.
 pub fn raise_descriptors(report: &mut Report, is_init: bool) -> Option<Rlimit> {
     let original = match rlimit::raise_nofile() {
         Ok(original) => Some(original),
@@ -58,6 +62,9 @@ pub fn raise_descriptors(report: &mut Report, is_init: bool) -> Option<Rlimit> {
     };
     if is_init {
         report.note("more descriptors than the kernel gives", rlimit::raise_hard_nofile(INIT_DESCRIPTORS));
+    }
+    if let Err(error) = descriptor::make_room(ROOM) {
+        report.skipped.push(format!("the table of descriptors grows as it fills: {error}"));
     }
     original
 }
