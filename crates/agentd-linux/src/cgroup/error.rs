@@ -53,10 +53,25 @@ impl CgroupError {
 /// What the commonest errors of a write mean.
 fn hint(source: &io::Error) -> &'static str {
     match source.raw_os_error() {
-        Some(libc::ENOENT) => " (its controller is not enabled here)",
+        Some(libc::ENOENT) => " (this kernel has no such limit, or its controller is not enabled here)",
         Some(libc::EBUSY) => " (the cgroup has processes of its own)",
         Some(libc::EROFS) => " (cgroups are mounted read-only, as in most containers)",
         Some(libc::EACCES | libc::EPERM) => " (the cgroup is not delegated to this user)",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_there_has_two_reasons() {
+        let error = io::Error::from_raw_os_error(libc::ENOENT);
+        let text = CgroupError::write(Path::new("/c/memory.zswap.max"), "7", error).to_string();
+        assert_eq!(
+            text,
+            "cannot write '7' to /c/memory.zswap.max (this kernel has no such limit, or its controller is not enabled here)"
+        );
     }
 }
