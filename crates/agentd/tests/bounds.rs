@@ -62,7 +62,15 @@ fn b122_a_manager_without_descriptors_refuses_starts_with_the_reason_and_still_a
 /// What a run has held is to be had for the next one, also where nothing else is free.
 #[test]
 fn a_unit_comes_back_where_the_last_descriptors_are_in_use() {
-    let setup = Setup::new("descriptors-back").wrapper(&["prlimit", "--nofile=128:128"]);
+    // A run takes four, so that with one of these limits not one is left.
+    for limit in 128..=131 {
+        comes_back(limit);
+    }
+}
+
+fn comes_back(limit: u32) {
+    let setup = Setup::new(&format!("descriptors-back-{limit}"));
+    let setup = setup.wrapper(&["prlimit", &format!("--nofile={limit}:{limit}")]);
     let again = "[Unit]\nStartLimitIntervalSec = 0\n[Service]\nRestart = \"always\"\nRestartSec = 0\n";
     setup.unit("first.service", &format!("{again}ExecStart = [\"/bin/sleep\", \"1000\"]\n"));
     setup.unit("idler@.service", "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n");
