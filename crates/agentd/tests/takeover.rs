@@ -7,6 +7,7 @@ mod common;
 use std::fs;
 use std::process::Command;
 
+use common::cases::is_root;
 use common::{Manager, Setup, install, is_alive};
 
 /// Says a number a hundred times a second, for ever.
@@ -108,6 +109,56 @@ fn an_agent_whose_unit_is_gone_is_ended() {
     let mut second = manager.again();
     second.wait_for_log("is no loaded unit now; it is ended", "it is not told");
     second.until("it lives on", |_| !is_alive(old));
+}
+
+/// A user of its own is the run's, whatever becomes of the manager: later commands never run as root.
+#[test]
+fn a_dynamic_user_is_the_same_for_all_commands_of_a_run_under_the_next_manager() {
+    if !is_root() {
+        return;
+    }
+    for is_killed in [false, true] {
+        let setup = Setup::new(&format!("takeover-dynamic-{is_killed}"));
+        let out = setup.path("out").display().to_string();
+        let say = |what: &str| format!("[\"/bin/sh\", \"-c\", \"echo {what} %n $$(id -u)\"]");
+        let unit = |start: &str, more: &str| {
+            format!(
+                "[Service]\nDynamicUser = true\nStandardOutput = \"append:{out}\"\nExecStart = {start}\n{more}\nExecReload = {}\n\
+                 ExecStop = {}\nExecStopPost = {}\n",
+                say("reload"),
+                say("stop"),
+                say("post")
+            )
+        };
+        // Without a process, with one of root's, and with one that dies while there is no manager.
+        setup.unit("exited.service", &unit("[\"/bin/true\"]", "Type = \"oneshot\"\nRemainAfterExit = true"));
+        setup.unit("root.service", &unit("[\"+/bin/sleep\", \"1000\"]", ""));
+        setup.unit("dies.service", &unit("[\"/bin/sleep\", \"1000\"]", ""));
+        let mut manager = setup.start();
+        manager.ok(&["start", "exited", "root", "dies"]);
+        let dies = manager.main_pid("dies");
+        if is_killed {
+            kill("KILL", manager.pid());
+            manager.wait();
+            kill("KILL", dies);
+            manager = manager.again();
+        } else {
+            manager.ok(&["daemon-reexec"]);
+            kill("KILL", dies);
+        }
+        manager.until_property("dies", "SubState", "failed");
+        manager.ok(&["reload", "exited", "root"]);
+        manager.ok(&["stop", "exited", "root"]);
+        let users = fs::read_to_string(&out).unwrap();
+        let numbers: Vec<u32> =
+            users.lines().map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
+        assert_eq!(numbers.len(), 8, "{users}");
+        assert!(numbers.iter().all(|uid| (61_184..=65_519).contains(uid)), "{users}");
+        let mut different = numbers;
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), 3, "{users}");
+    }
 }
 
 #[test]

@@ -12,6 +12,12 @@ pub fn candidates(unit: &UnitName) -> impl Iterator<Item = u32> {
     (0..COUNT).map(move |step| FIRST + (start + step) % COUNT)
 }
 
+/// Whether a number is one of them.
+#[must_use]
+pub fn is_one(uid: u32) -> bool {
+    (FIRST..FIRST + COUNT).contains(&uid)
+}
+
 /// FNV-1a, 32 bits: it spreads names, and never changes.
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))

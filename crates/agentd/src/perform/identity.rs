@@ -31,7 +31,11 @@ pub fn account(
         let (home, shell) = ("/".into(), "/usr/sbin/nologin".into());
         return Ok(Some(User { name, uid, gid: uid, home, shell }));
     }
-    let Some(name) = &service.user else { return Ok(None) };
+    let Some(name) = &service.user else {
+        // What was to have a user of its own never runs as the manager's.
+        let lost = || step(EXIT_USER, "DynamicUser: the user of this run is not known any more".into());
+        return if service.execution.dynamic_user { Err(lost()) } else { Ok(None) };
+    };
     let user = world.accounts.user(name);
     user.map(Some).map_err(|e| step(EXIT_USER, format!("User={name}: {}", chain(&e))))
 }

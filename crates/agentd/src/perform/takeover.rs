@@ -15,7 +15,7 @@ use agentd_unit::{Signal, Unit};
 use super::namespaces::Common;
 use super::plan::chain;
 use super::runs::{Process, Processes, Run};
-use super::{credentials, identity, kill, start, temporary};
+use super::{credentials, dynamic_user, identity, kill, start, temporary};
 use crate::takeover::record::Record;
 use crate::world::World;
 
@@ -76,7 +76,7 @@ fn entry(world: &mut World, unit: &Arc<Unit>, id: InvocationId, record: Record, 
         }),
     };
     let service = unit.as_service().map(|body| &body.service);
-    let dynamic_uid = main.filter(|_| service.is_some_and(|s| s.execution.dynamic_user)).and_then(owner);
+    let dynamic_uid = record.dynamic_uid.or_else(|| dynamic_uid_of_old(world, unit, main));
     let secrets = credentials::folder(&world.config.folders.runtime, &unit.name);
     Run {
         unit: Arc::clone(unit),
@@ -108,9 +108,11 @@ fn entry(world: &mut World, unit: &Arc<Unit>, id: InvocationId, record: Record, 
     }
 }
 
-/// The user that a process runs as.
-fn owner(pid: u32) -> Option<u32> {
-    fs::metadata(format!("/proc/{pid}")).ok().map(|meta| meta.uid())
+/// The user of a run whose record is of a version that did not keep it: that of its main process, or a new one.
+fn dynamic_uid_of_old(world: &World, unit: &Unit, main: Option<u32>) -> Option<u32> {
+    let new = identity::dynamic(world, unit).ok().flatten()?;
+    let owner = main.and_then(|pid| fs::metadata(format!("/proc/{pid}")).ok()).map(|meta| meta.uid());
+    owner.filter(|uid| dynamic_user::is_one(*uid)).or(Some(new))
 }
 
 /// The cgroup of the run, if it had one and this manager has cgroups.

@@ -20,6 +20,8 @@ pub struct Record {
     pub piped: bool,
     /// The slice that its cgroup lies in.
     pub slice: Option<String>,
+    /// The user of its own that the run has, by `DynamicUser`.
+    pub dynamic_uid: Option<u32>,
     /// What the engine wants to know.
     pub memo: Memo,
 }
@@ -37,6 +39,7 @@ impl Record {
             token: run.map_or(0, |run| run.token),
             piped: run.is_some_and(|run| run.logged),
             slice: run.and_then(|run| run.slice.clone()),
+            dynamic_uid: run.and_then(|run| run.dynamic_uid),
             memo,
         }
     }
@@ -76,6 +79,7 @@ fn lines(record: &Record) -> String {
     text.put("unit", &memo.unit);
     text.put("at", record.at.0.as_nanos());
     text.some("slice", record.slice.as_ref());
+    text.some("dynamic-user", record.dynamic_uid);
     if record.token != 0 {
         text.put("token", record.token);
     }
@@ -251,6 +255,7 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
         token: number("token").unwrap_or(0),
         piped: get("piped") == Some("1"),
         slice: get("slice").map(str::to_owned),
+        dynamic_uid: small("dynamic-user"),
         memo,
     })
 }
@@ -266,6 +271,7 @@ pub(super) mod tests {
             token: 7,
             piped: true,
             slice: Some("system.slice".to_owned()),
+            dynamic_uid: Some(61_184),
             memo: Memo {
                 unit: UnitName::parse(unit).unwrap(),
                 life: Life::Up {
