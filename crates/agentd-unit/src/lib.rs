@@ -49,8 +49,8 @@ mod zone;
 pub use diagnostic::{Diagnostic, Severity};
 pub use exec::{ExecCommand, ExecKind};
 pub use loader::{
-    Admission, FileState, Gate, LoadReport, Loader, LoaderConfig, NamedFile, OpenGate, Problem, Trusted,
-    UnitFile, UnitFiles,
+    Admission, FileState, Gate, LoadReport, Loader, LoaderConfig, NamedFile, OpenGate, Problem, Remembered,
+    Trusted, UnitFile, UnitFiles,
 };
 pub use manager::ManagerSettings;
 pub use name::{UnitName, UnitNameError, UnitType};

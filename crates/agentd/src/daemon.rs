@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use agentd_engine::{ActiveState, Effect, Event, JobKind, JobMode, Manager, Request, ShutdownKind};
 use agentd_linux::rlimit::Resource;
 use agentd_protocol::manager::Empty;
-use agentd_unit::UnitName;
+use agentd_unit::{Remembered, UnitName};
 use tokio::sync::mpsc;
 
 use crate::control::Inbound;
@@ -23,6 +23,7 @@ use crate::control::server::Server;
 use crate::journal::LateWaking;
 use crate::perform::{births, perform, slices, sweeper, takeover};
 use crate::takeover::handover::Handover;
+use crate::takeover::record::Record;
 use crate::takeover::reexec;
 use crate::watch::{Sources, Woken};
 use crate::world::World;
@@ -120,8 +121,11 @@ impl Daemon {
 
     /// What is done before anything can happen.
     fn boot(&mut self, is_successor: bool) {
-        crate::watch::units::first(&mut self.world, &mut self.events);
+        let newest = crate::watch::units::first(&mut self.world, &mut self.events);
         self.go_on();
+        if let Some(newest) = newest {
+            crate::watch::units::newest(newest, &mut self.world, &mut self.events);
+        }
         if is_successor {
             self.world.children_left = true;
             self.sources.look_at_children();
@@ -179,8 +183,11 @@ impl Daemon {
         let common = runs.iter().flat_map(|(_, run)| run.common.hand_on(&run.unit.name));
         let items = sockets.hand_on().chain(paths.hand_on()).chain(stores.hand_on()).chain(common).collect();
         let leavers = leavers.iter().copied().collect();
+        let lives_by = |record: &Record| self.manager.unit(&record.memo.unit).map(|view| view.unit);
+        let definitions =
+            records.iter().filter_map(lives_by).filter_map(|unit| Remembered::of(&unit)).collect();
         let nofile = self.world.rlimits.iter().find(|limit| limit.resource == Resource::Nofile).copied();
-        match reexec::become_successor(&handed, &Handover { items, records, leavers, nofile }) {
+        match reexec::become_successor(&handed, &Handover { items, records, definitions, leavers, nofile }) {
             Ok(never) => match never {},
             Err(error) => tracing::error!(%error, "the manager cannot be executed again; this one goes on"),
         }

@@ -17,8 +17,8 @@ use agentd_protocol::manager::{Empty, Problem};
 use agentd_trust::{Decision, KeyRing, Policy, Sha256Digest, decide, judge};
 use agentd_unit::edges::Edges;
 use agentd_unit::{
-    Admission, Gate, LoadReport, Loader, LoaderConfig, LocalZone, NamedFile, OpenGate, Scope, SearchPath,
-    SpecifierContext, Trusted, UnitFiles, UnitName, UnitSet,
+    Admission, Gate, LoadReport, LoadState, Loader, LoaderConfig, LocalZone, NamedFile, OpenGate, Remembered,
+    Scope, SearchPath, SpecifierContext, Trusted, UnitFiles, UnitName, UnitSet, UnitType,
 };
 
 use crate::config::{Config, Mode, WatchUnits};
@@ -179,6 +179,36 @@ impl Loading {
         let (policy, uid) = (self.policy, self.uid);
         let work = move || load(&loader, &config, &instances, policy, uid);
         thread::Builder::new().name("load-units".into()).spawn(work).ok()
+    }
+
+    /// The set with the definitions that units of a manager before live by, where they are others. None: there are no others.
+    /// Sockets and path units take up the lines of their files at once.
+    #[must_use]
+    pub fn lived_by(&self, config: &Config, definitions: Vec<Remembered>, set: &UnitSet) -> Option<UnitSet> {
+        let goes_by_newest = |of: &Remembered| {
+            let newest =
+                set.get(&of.unit).filter(|unit| unit.name == of.unit && unit.load == LoadState::Loaded);
+            let takes_up = matches!(of.unit.unit_type(), UnitType::Socket | UnitType::Path);
+            newest.is_some_and(|newest| takes_up || newest.digest == of.digest)
+        };
+        let mut others = definitions.into_iter().filter(|of| !goes_by_newest(of)).peekable();
+        others.peek()?;
+        let ring = crate::boot::ground::keys(config, self.uid);
+        let gate = TrustGate { policy: self.policy, ring: &ring };
+        let mut before = set.clone();
+        for of in others {
+            let unit = self.loader.remember(of, &gate);
+            match &unit.load {
+                LoadState::Loaded => before.insert(unit),
+                load => tracing::warn!(
+                    unit = %unit.name,
+                    "{}: what it lived by under the manager before is {load}: {}",
+                    unit.name,
+                    load.reason().unwrap_or("no reason")
+                ),
+            }
+        }
+        Some(before)
     }
 
     /// Does an errand on a thread of its own, with the instances that live without being named by a unit; the main loop

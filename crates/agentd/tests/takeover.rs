@@ -111,6 +111,50 @@ fn an_agent_whose_unit_is_gone_is_ended() {
     second.until("it lives on", |_| !is_alive(old));
 }
 
+/// What runs goes on with the definition that it lives by, as after a reload, whatever has become of its file.
+#[test]
+fn what_runs_outlives_a_reexecution_though_its_file_is_masked_broken_gone_or_another() {
+    let setup = Setup::new("takeover-files");
+    let out = setup.path("out").display().to_string();
+    for name in ["masked", "broken", "gone", "other"] {
+        let text = format!(
+            "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\nExecStop = [\"/bin/echo\", \"%n stops\"]\nStandardOutput = \"append:{out}\"\n"
+        );
+        setup.unit(&format!("{name}.service"), &text);
+    }
+    setup.unit("often.timer", "[Timer]\nOnActiveSec = \"1h\"\nUnit = \"other.service\"\n");
+    let mut manager = setup.start();
+    let names = ["masked", "broken", "gone", "other"];
+    manager.ok(&[&["start"], &names[..], &["often.timer"]].concat());
+    let before = names.map(|name| manager.main_pid(name));
+    let file = |name: &str| manager.path(&format!("units/{name}.toml"));
+    fs::write(file("masked.service"), "").unwrap();
+    fs::write(file("broken.service"), "[Service\n").unwrap();
+    fs::remove_file(file("gone.service")).unwrap();
+    fs::write(file("other.service"), "[Service]\nExecStart = [\"/bin/sleep\", \"2000\"]\n").unwrap();
+    let more = "[Timer]\nOnActiveSec = \"1h\"\nOnCalendar = \"hourly\"\nUnit = \"other.service\"\n";
+    fs::write(file("often.timer"), more).unwrap();
+    for _ in 0..2 {
+        manager.ok(&["daemon-reexec"]);
+        assert_eq!(names.map(|name| manager.main_pid(name)), before);
+    }
+    assert_eq!(manager.property("often.timer", "SubState"), "waiting");
+    let diff = manager.ctl(&["diff", "other"]);
+    assert_eq!(diff.status.code(), Some(1), "{}", common::text(&diff));
+    manager.ok(&[&["stop"], &names[..]].concat());
+    let said = fs::read_to_string(&out).unwrap();
+    let mut said: Vec<&str> = said.lines().collect();
+    said.sort_unstable();
+    assert_eq!(
+        said,
+        ["broken.service", "gone.service", "masked.service", "other.service"]
+            .map(|name| format!("{name} stops"))
+    );
+    manager.ok(&["start", "other"]);
+    let words = fs::read_to_string(format!("/proc/{}/cmdline", manager.main_pid("other"))).unwrap();
+    assert_eq!(words, "/bin/sleep\x002000\x00");
+}
+
 /// A user of its own is the run's, whatever becomes of the manager: later commands never run as root.
 #[test]
 fn a_dynamic_user_is_the_same_for_all_commands_of_a_run_under_the_next_manager() {

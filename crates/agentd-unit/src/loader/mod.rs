@@ -15,6 +15,7 @@ mod index;
 mod open;
 mod pass;
 mod read;
+mod remembered;
 mod scan;
 
 use std::fmt;
@@ -26,6 +27,7 @@ pub use files::{FileState, NamedFile};
 pub use gate::{Admission, Gate, OpenGate, UnitFile, UnitFiles};
 pub use index::drop_in_stems;
 pub use open::{MAX_FILE, OpenError, Trusted, read_file};
+pub use remembered::Remembered;
 
 use crate::name::{UnitName, UnitType};
 use crate::search_path::{Scope, SearchPath};

@@ -223,6 +223,12 @@ impl ReadFile {
 }
 
 impl ReadFiles {
+    /// Of texts that were read before.
+    pub(super) fn kept(sources: Vec<Arc<SourceFile>>, has_main: bool, signature: Option<Arc<[u8]>>) -> Self {
+        let files = sources.into_iter().map(|source| ReadFile { source, bytes: None }).collect();
+        Self { files, has_main, signature }
+    }
+
     /// The gate first, then the parser, over the same bytes.
     pub(super) fn parse(
         self,

@@ -10,9 +10,10 @@ use std::path::PathBuf;
 use agentd_linux::ipc::Owner;
 use agentd_linux::listen::Node;
 use agentd_linux::rlimit::{Resource, Rlimit};
-use agentd_unit::UnitName;
 use agentd_unit::sections::{Listen, Preserve};
+use agentd_unit::{Remembered, UnitName};
 
+use super::definition;
 use super::record::{self, Record};
 
 /// What one descriptor is.
@@ -77,6 +78,8 @@ pub struct Handover<F> {
     pub items: Vec<(Item, Option<F>)>,
     /// What is kept of them.
     pub records: Vec<Record>,
+    /// What units live by whose record is there.
+    pub definitions: Vec<Remembered>,
     /// Whose IPC is to go once no unit of theirs runs.
     pub leavers: Vec<Owner>,
     /// The limit of descriptors that the first manager was started with, and that services get.
@@ -85,7 +88,13 @@ pub struct Handover<F> {
 
 impl<F> Default for Handover<F> {
     fn default() -> Self {
-        Self { items: Vec::new(), records: Vec::new(), leavers: Vec::new(), nofile: None }
+        Self {
+            items: Vec::new(),
+            records: Vec::new(),
+            definitions: Vec::new(),
+            leavers: Vec::new(),
+            nofile: None,
+        }
     }
 }
 
@@ -101,7 +110,10 @@ impl Handover<BorrowedFd<'_>> {
     pub fn encode(&self) -> String {
         use std::os::fd::AsRawFd;
         let numbered = self.items.iter().map(|(item, fd)| (item, fd.as_ref().map(AsRawFd::as_raw_fd)));
-        encode(numbered, &self.records) + &leavers(&self.leavers) + &limit(self.nofile)
+        encode(numbered, &self.records)
+            + &definitions(&self.definitions)
+            + &leavers(&self.leavers)
+            + &limit(self.nofile)
     }
 }
 
@@ -113,6 +125,8 @@ impl Handover<RawFd> {
         for block in text.split("\n\n") {
             if let Some(record) = block.strip_prefix("kind=unit\n") {
                 handover.records.extend(record::decode(record.as_bytes()));
+            } else if let Some(of) = block.strip_prefix("kind=definition\n") {
+                handover.definitions.extend(definition::decode(of));
             } else if let Some(owner) = block.strip_prefix("kind=leaver\n") {
                 handover.leavers.extend(leaver(owner));
             } else if let Some(line) = block.strip_prefix("kind=limit\n") {
@@ -128,7 +142,13 @@ impl Handover<RawFd> {
     #[must_use]
     pub fn owned(self, mut own: impl FnMut(RawFd) -> Option<OwnedFd>) -> Handover<OwnedFd> {
         let items = self.items.into_iter().map(|(item, number)| (item, number.and_then(&mut own))).collect();
-        Handover { items, records: self.records, leavers: self.leavers, nofile: self.nofile }
+        Handover {
+            items,
+            records: self.records,
+            definitions: self.definitions,
+            leavers: self.leavers,
+            nofile: self.nofile,
+        }
     }
 }
 
@@ -164,6 +184,10 @@ fn encode<'a>(items: impl Iterator<Item = (&'a Item, Option<RawFd>)>, records: &
         let _never = writeln!(text, "kind=unit\n{}", String::from_utf8_lossy(&record));
     }
     text
+}
+
+fn definitions(all: &[Remembered]) -> String {
+    all.iter().filter_map(definition::encode).map(|text| format!("kind=definition\n{text}\n")).collect()
 }
 
 fn leavers(owners: &[Owner]) -> String {

@@ -4,12 +4,14 @@
 //! - [`table`] is where: a file of fixed places in the runtime folder, one write for each unit that comes up or goes down.
 //! - [`crate::perform::takeover`] finds what the kernel still has of a run: its cgroup, its process, its pipe.
 //! - [`crate::watch::mains`] watches main processes that are no children of ours, whose end nothing else tells us.
-//! - [`reexec`] is a manager that becomes its successor, with its sockets; [`handover`] is what it holds for units.
+//! - [`reexec`] is a manager that becomes its successor, with its sockets; [`handover`] is what it holds for units,
+//!   and [`definition`] what they live by.
 //!
 //! # Invariants
 //! - A process counts as a unit's only if it is older than the record and lives in the unit's cgroup or names its run.
 //! - What is not taken over is ended before anything of its name is started.
 
+pub mod definition;
 pub mod handover;
 pub mod record;
 pub mod reexec;

@@ -168,10 +168,23 @@ pub fn taken_over(world: &World) -> Event {
     Event::TakenOver { memos, born }
 }
 
-/// Reads the units for the first time.
-pub fn first(world: &mut World, events: &mut VecDeque<Event>) {
+/// Reads the units for the first time. Where units of the manager before live by other definitions than those, theirs are
+/// taken up, and the newest set is given back, for when they have been taken over.
+#[must_use]
+pub fn first(world: &mut World, events: &mut VecDeque<Event>) -> Option<UnitSet> {
     // What a thread has come to grief over, the main loop meets as well.
     let ahead = world.loaded_ahead.take().and_then(|thread| thread.join().ok());
-    let loaded = ahead.unwrap_or_else(|| world.loading.load(&world.config, &world.kept.instances()));
+    let mut loaded = ahead.unwrap_or_else(|| world.loading.load(&world.config, &world.kept.instances()));
+    let definitions = std::mem::take(&mut world.held.definitions);
+    let before = world.loading.lived_by(&world.config, definitions, &loaded.set);
+    let newest = before.map(|before| std::mem::replace(&mut loaded.set, before));
     take_up(loaded, world, events);
+    newest
+}
+
+/// The newest definitions: what runs goes on with its own, as after each loading.
+pub fn newest(set: UnitSet, world: &mut World, events: &mut VecDeque<Event>) {
+    world.loaded = set.clone();
+    world.take_up_limits();
+    events.push_back(Event::UnitsLoaded(set));
 }
