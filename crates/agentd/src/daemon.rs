@@ -151,6 +151,12 @@ impl Daemon {
             perform(&mut self.world, effect, &mut self.events);
         }
         self.world.sockets.forget_handed();
+        for unit in self.world.kept.waiting() {
+            // Its folders are kept for a start that a person may yet call off.
+            if let Some(view) = self.manager.unit(&unit) {
+                takeover::keep_folders(&mut self.world, &view.unit);
+            }
+        }
         takeover::end_the_rest(&mut self.world);
         crate::watch::mains::tell_gone(&mut self.world, &mut self.events);
     }

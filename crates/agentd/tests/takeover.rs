@@ -155,6 +155,38 @@ fn what_runs_outlives_a_reexecution_though_its_file_is_masked_broken_gone_or_ano
     assert_eq!(words, "/bin/sleep\x002000\x00");
 }
 
+#[test]
+fn a_folder_that_is_kept_for_a_restart_goes_when_that_is_called_off_under_the_next_manager() {
+    if !is_root() {
+        return;
+    }
+    for is_killed in [false, true] {
+        let name = format!("agentd-test-kept-{}-{is_killed}", std::process::id());
+        let setup = Setup::new(&format!("takeover-kept-{is_killed}"));
+        let keys = "Restart = \"always\"\nRestartSec = \"1h\"\nRuntimeDirectoryPreserve = \"restart\"";
+        setup.unit(
+            "kept.service",
+            &format!("[Service]\nExecStart = [\"/bin/false\"]\n{keys}\nRuntimeDirectory = \"{name}\"\n"),
+        );
+        let mut manager = setup.start();
+        manager.ok(&["start", "kept"]);
+        manager.until_property("kept", "SubState", "auto-restart");
+        let folder = std::path::Path::new("/run").join(&name);
+        assert!(folder.is_dir());
+        if is_killed {
+            kill("KILL", manager.pid());
+            manager.wait();
+            manager = manager.again();
+        } else {
+            manager.ok(&["daemon-reexec"]);
+        }
+        assert_eq!(manager.property("kept", "SubState"), "auto-restart");
+        assert!(folder.is_dir());
+        manager.ok(&["stop", "kept"]);
+        manager.until("it stays", |_| !folder.exists());
+    }
+}
+
 /// A user of its own is the run's, whatever becomes of the manager: later commands never run as root.
 #[test]
 fn a_dynamic_user_is_the_same_for_all_commands_of_a_run_under_the_next_manager() {

@@ -10,12 +10,13 @@ use agentd_engine::{Effect, EffectId, InvocationId, Life};
 use agentd_linux::cgroup::Leaf;
 use agentd_linux::pidfd::PidFd;
 use agentd_linux::tree::{self, Tree};
+use agentd_unit::sections::Preserve;
 use agentd_unit::{Signal, Unit};
 
 use super::namespaces::Common;
 use super::plan::chain;
 use super::runs::{Process, Processes, Run};
-use super::{credentials, dynamic_user, identity, kill, start, temporary};
+use super::{credentials, dynamic_user, folders, identity, kill, start, temporary};
 use crate::takeover::record::Record;
 use crate::world::World;
 
@@ -181,6 +182,15 @@ fn open_both(pid: u32, fd: u32) -> io::Result<(OwnedFd, OwnedFd)> {
     let path = format!("/proc/{pid}/fd/{fd}");
     let write = File::options().read(true).write(true).open(&path)?;
     Ok((File::open(&path)?.into(), write.into()))
+}
+
+/// Keeps the folders of a run that is over for the next one, as the manager before did (`RuntimeDirectoryPreserve=restart`).
+pub fn keep_folders(world: &mut World, unit: &Unit) {
+    if let Some(service) = unit.as_service().map(|body| &body.service)
+        && service.execution.runtime_preserve == Preserve::Restart
+    {
+        folders::release(world, &unit.name, service);
+    }
 }
 
 /// Ends what was not taken over, as its unit is not there any more or cannot be loaded, and removes what runs have left

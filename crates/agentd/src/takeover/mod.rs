@@ -75,6 +75,13 @@ impl Kept {
         (self.before.values().map(|record| record.memo.clone()).collect(), self.born)
     }
 
+    /// The services whose next start was due.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<UnitName> {
+        let waits = |record: &&Record| matches!(record.memo.life, Life::Waiting { .. });
+        self.before.values().filter(waits).map(|record| record.memo.unit.clone()).collect()
+    }
+
     /// Takes out what was kept of a unit.
     pub fn claim(&mut self, unit: &UnitName) -> Option<Record> {
         self.before.remove(unit)
