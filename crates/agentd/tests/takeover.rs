@@ -111,6 +111,38 @@ fn an_agent_whose_unit_is_gone_is_ended() {
     second.until("it lives on", |_| !is_alive(old));
 }
 
+#[test]
+fn a_log_is_followed_over_re_executions() {
+    let setup = Setup::new("takeover-follow");
+    counter(&setup, "");
+    let mut manager = setup.start();
+    until_it_says(&mut manager, 5);
+    let file = fs::File::create(manager.path("followed")).unwrap();
+    let mut follower = Command::new(common::agentctl())
+        .arg("--runtime-dir")
+        .arg(manager.path("run"))
+        .args(["logs", "-f", "-n", "1000", "counter"])
+        .stdout(file)
+        .spawn()
+        .unwrap();
+    let followed = |manager: &Manager| -> Vec<u64> {
+        let text = fs::read_to_string(manager.path("followed")).unwrap();
+        text.lines().filter_map(|line| line.rsplit_once(" counter: ")?.1.parse().ok()).collect()
+    };
+    for _ in 0..3 {
+        let said = followed(&manager).last().copied().unwrap_or(0);
+        manager.until("it does not follow", |m| followed(m).last().is_some_and(|last| *last > said + 20));
+        manager.ok(&["daemon-reexec"]);
+    }
+    let said = followed(&manager).last().copied().unwrap_or(0);
+    manager.until("it does not go on", |m| followed(m).last().is_some_and(|last| *last > said + 20));
+    let numbers = followed(&manager);
+    assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{numbers:?}");
+    manager.ok(&["stop", "counter"]);
+    kill("KILL", manager.pid());
+    assert!(!follower.wait().unwrap().success(), "there is nobody to follow");
+}
+
 /// What runs goes on with the definition that it lives by, as after a reload, whatever has become of its file.
 #[test]
 fn what_runs_outlives_a_reexecution_though_its_file_is_masked_broken_gone_or_another() {

@@ -1,9 +1,11 @@
 //! `logs`: the lines of units, from the manager's own log or from the journal, in one form.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use agentd_protocol::method;
 use agentd_protocol::unit::{GetLogsReply, LogEntry};
@@ -86,15 +88,88 @@ fn follow(context: &Context, units: &[UnitName], lines: Option<u32>, out: &mut i
     for unit in units.iter().cloned() {
         let (context, sender) = (context.clone(), sender.clone());
         thread::spawn(move || {
-            let ended = context.connect().map_err(Failure::from).and_then(|mut client| {
-                read(&context, &mut client, &unit, lines, true, &mut |entry| give(&sender, entry))
-            });
+            let ended = follow_one(&context, &unit, lines, &mut |entry| give(&sender, entry));
             // If nobody receives any more, the verb is over.
             drop(sender.send(Message::Ended(unit, ended)));
         });
     }
     drop(sender);
     print_all(context, receiver, out)
+}
+
+/// Follows one unit over re-executions of the manager: its successor closes the connection, and is asked for what came after
+/// the last line.
+fn follow_one(
+    context: &Context,
+    unit: &UnitName,
+    mut lines: Option<u32>,
+    each: &mut dyn FnMut(LogEntry) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut last = Last::default();
+    loop {
+        let (begun, before) = (Instant::now(), last);
+        let mut new = last.skipping();
+        let mut fresh = |entry: LogEntry| if new.is_new(&mut last, &entry) { each(entry) } else { Ok(()) };
+        let ended = context
+            .connect()
+            .map_err(Failure::from)
+            .and_then(|mut client| read(context, &mut client, unit, lines, true, &mut fresh));
+        let is_cut_off = matches!(&ended, Err(Failure::Client(ClientError::Closed | ClientError::Broken(_))));
+        // Who is cut off at once, again and again, is not wanted.
+        if !is_cut_off || last == before && begun.elapsed() < AT_ONCE {
+            return ended;
+        }
+        lines = Some(CATCH_UP);
+    }
+}
+
+/// A connection that ends sooner, without a new line, is not made again.
+const AT_ONCE: Duration = Duration::from_millis(100);
+
+/// How many lines may have come between two managers.
+const CATCH_UP: u32 = 10_000;
+
+/// The time of the last line, and how many lines of that time there were.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Last {
+    time: u64,
+    count: usize,
+}
+
+impl Last {
+    /// What tells the lines that came since from those that were seen.
+    const fn skipping(self) -> Skipping {
+        Skipping { until: self, same: 0 }
+    }
+
+    fn note(&mut self, time: u64) {
+        let count = if time == self.time { self.count + 1 } else { 1 };
+        *self = Self { time, count };
+    }
+}
+
+/// See [`Last::skipping`].
+struct Skipping {
+    until: Last,
+    /// So many lines of that time have come again.
+    same: usize,
+}
+
+impl Skipping {
+    fn is_new(&mut self, last: &mut Last, entry: &LogEntry) -> bool {
+        let is_new = match entry.timestamp.cmp(&self.until.time) {
+            Ordering::Less => false,
+            Ordering::Equal => {
+                self.same += 1;
+                self.same > self.until.count
+            }
+            Ordering::Greater => true,
+        };
+        if is_new {
+            last.note(entry.timestamp);
+        }
+        is_new
+    }
 }
 
 /// What the threads send to the one who prints.
@@ -228,6 +303,24 @@ mod tests {
         assert_eq!(said_by(LogStream::Manager), "agentd");
         let entry = LogEntry { identifier: "own".into(), ..LogEntry::default() };
         assert_eq!(named(&unit, entry).identifier, "own");
+    }
+
+    #[test]
+    fn lines_that_come_again_are_told_from_those_that_came_since() {
+        let mut last = Last::default();
+        let mut shown = |times: &[u64]| {
+            let mut skipping = last.skipping();
+            let entry = |time| LogEntry { timestamp: time, ..LogEntry::default() };
+            times
+                .iter()
+                .filter(|time| skipping.is_new(&mut last, &entry(**time)))
+                .copied()
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&[1, 2, 2]), [1, 2, 2]);
+        assert_eq!(shown(&[1, 2, 2, 2, 3]), [2, 3]);
+        assert!(shown(&[2, 2, 2, 3]).is_empty());
+        assert_eq!(shown(&[3, 3]), [3]);
     }
 
     #[test]
