@@ -6,12 +6,13 @@ mod common;
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use agentd_linux::cgroup::{CgroupRoot, Changed, EventsWatch, Leaf, Place, Removal, of_process};
 use agentd_linux::epoll::Epoll;
 use agentd_linux::reap::{Exit, become_subreaper};
 use agentd_linux::rlimit::{Resource, Rlimit};
-use agentd_linux::spawn::{Child, Identity, Spawner, Stdio};
+use agentd_linux::spawn::{Births, Child, Identity, Spawner, Stdio};
 use common::{DEADLINE, Probe, alone, is_root, plan, reap_until, shell, spawners, wait_for};
 
 /// Runs a test in a part of the tree of its own, which must be gone afterwards.
@@ -90,6 +91,45 @@ fn a_zombie_still_tells_whose_it_was_and_does_not_populate() {
         assert_eq!(leaf.remove().unwrap(), Removal::Removed);
         assert_eq!(of_process(child.pid).unwrap().as_deref(), Some(leaf.cgroup()), "removed under it");
         wait_for(child.pid);
+    });
+}
+
+#[test]
+fn what_moves_into_a_cgroup_that_was_killed_lives() {
+    in_a_tree("what_moves_into_a_cgroup_that_was_killed_lives", |root| {
+        let leaf = root.leaf("system.slice", "k.service").unwrap();
+        assert!(!leaf.was_killed());
+        leaf.kill().unwrap();
+        assert!(leaf.was_killed());
+        let mut plan = shell("exit 7");
+        (plan.cgroup, plan.moves) = (Some(leaf.as_fd()), true);
+        let child = Spawner::new().unwrap().spawn(&plan).unwrap();
+        assert_eq!(wait_for(child.pid), Exit::Exited(7));
+        assert_eq!(leaf.remove().unwrap(), Removal::Removed);
+    });
+}
+
+#[test]
+fn a_child_that_is_born_into_a_frozen_cgroup_is_killed_in_time() {
+    in_a_tree("a_child_that_is_born_into_a_frozen_cgroup_is_killed_in_time", |root| {
+        let leaf = root.leaf("system.slice", "f.service").unwrap();
+        leaf.freeze().unwrap();
+        let mut spawner = Spawner::new().unwrap().with_exec_timeout(Duration::from_millis(100));
+        let mut plan = shell("exit 7");
+        plan.cgroup = Some(leaf.as_fd());
+        let error = spawner.spawn(&plan).unwrap_err();
+        assert!(format!("{error:?}").contains("did not reach its exec within 100ms"), "{error:?}");
+        let mut births = Births::new(spawner);
+        let mut plan = shell("exit 7");
+        plan.cgroup = Some(leaf.as_fd());
+        births.begin(plan, ()).unwrap();
+        let ((), result) = births.answer().unwrap();
+        let error = result.unwrap_err();
+        assert!(format!("{error:?}").contains("did not reach its exec within 100ms"), "{error:?}");
+        leaf.thaw().unwrap();
+        let dead = reap_until(|reaped| reaped.len() == 2);
+        assert!(dead.values().all(|exit| *exit == Exit::Killed { signal: libc::SIGKILL, core: false }));
+        assert_eq!(leaf.remove().unwrap(), Removal::Removed);
     });
 }
 

@@ -227,3 +227,65 @@ fn children_are_gone_with_the_stop_where_there_are_no_cgroups() {
     // What has thrown away its environment and its parents is no process of the run that anybody could tell of.
     let _left = Command::new("pkill").args(["-P", &manager.pid().to_string(), "-x", "sleep"]).status();
 }
+
+/// Newer kernels kill what is born in a cgroup that was killed as a whole before.
+#[test]
+fn what_follows_a_kill_of_the_whole_cgroup_runs_to_its_end() {
+    let setup = Setup::new("post-kill");
+    let said = setup.path("said").display().to_string();
+    let post =
+        format!("ExecStopPost = [\"/bin/sh\", \"-c\", \"sleep 0.05; echo $SERVICE_RESULT >> {said}-%p\"]");
+    let stubborn =
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nopen(sys.argv[0] + '.on', 'w')\ntime.sleep(1000)\n";
+    unit(&setup, "stubborn", &format!("TimeoutStopSec = \"100ms\"\n{post}"), stubborn);
+    // The main process ends as it should, and what it leaves does not.
+    let leaves = "if os.fork() == 0:\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    open(sys.argv[0] + '.on', 'w')\n    time.sleep(1000)\n\
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\nsignal.pause()\n";
+    unit(&setup, "leaves", &format!("KillMode = \"mixed\"\n{post}"), leaves);
+    let mut manager = setup.start();
+    for (name, result) in [("stubborn", "timeout"), ("leaves", "success")] {
+        manager.ok(&["start", name]);
+        manager.until("it is not ready", |m| m.path(&format!("{name}.py.on")).exists());
+        manager.ok(&["stop", name]);
+        assert_eq!(manager.property(name, "Result"), result);
+        assert_eq!(lines(&manager, &format!("said-{name}")), [result]);
+    }
+}
+
+#[test]
+fn a_command_of_a_unit_that_froze_itself_runs() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("frozen-itself");
+    let own = "with open('/proc/self/cgroup') as file:\n    path = file.read().split('0::')[1].split('\\n')[0]\n\
+        roots = [root for root in ('/sys/fs/cgroup', '/sys/fs/cgroup/unified') if os.path.exists(root + path + '/cgroup.freeze')]\n\
+        if os.fork() == 0:\n    open(roots[0] + path + '/cgroup.freeze', 'w').write('1') if roots else None\n    os._exit(0)\n\
+        time.sleep(1000)\n";
+    unit(&setup, "cold", "ExecReload = [\"/bin/true\"]\nExecStop = [\"/bin/true\"]", own);
+    let mut manager = setup.start();
+    manager.ok(&["start", "cold"]);
+    let begun = Instant::now();
+    for verb in ["reload", "stop"] {
+        manager.ok(&[verb, "cold"]);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(8), "nothing waits for it to thaw");
+}
+
+#[test]
+fn a_filter_without_exit_fails_its_unit_alone() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("no-exit");
+    for (name, filter) in [("a", "~@default:EPERM"), ("b", "~@process @default:EPERM")] {
+        let text = format!("[Service]\nType=oneshot\nSystemCallFilter={filter}\nExecStart=/bin/true\n");
+        fs::write(setup.path(&format!("units/{name}.service")), text).unwrap();
+    }
+    let mut manager = setup.start();
+    for name in ["a", "b"] {
+        let failed = manager.ctl(&["start", name]);
+        assert_eq!(failed.status.code(), Some(1), "{}", text(&failed));
+        manager.ok(&["status"]);
+    }
+}

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
@@ -42,6 +43,8 @@ pub struct Leaf {
     cgroup_at: usize,
     /// That name where it is not.
     cgroup: Option<Box<str>>,
+    /// See [`Leaf::was_killed`].
+    killed: AtomicBool,
 }
 
 /// What became of a removal.
@@ -75,7 +78,13 @@ impl Leaf {
                 let cgroup_at = path.to_str().filter(|path| path.ends_with(&cgroup));
                 let cgroup_at = cgroup_at.map(|path| path.len() - cgroup.len());
                 let cgroup = cgroup_at.is_none().then(|| cgroup.into_boxed_str());
-                Ok(Self { folder, path: path.into(), cgroup_at: cgroup_at.unwrap_or_default(), cgroup })
+                Ok(Self {
+                    folder,
+                    path: path.into(),
+                    cgroup_at: cgroup_at.unwrap_or_default(),
+                    cgroup,
+                    killed: AtomicBool::default(),
+                })
             }
             Err(errno) => Err(CgroupError::access("open", &path, errno.into())),
         }
@@ -197,11 +206,20 @@ impl Leaf {
     /// # Errors
     /// The cgroup is not ours to kill.
     pub fn kill(&self) -> Result<(), CgroupError> {
+        self.killed.store(true, Ordering::Relaxed);
         match self.write("cgroup.kill", "1") {
             Err(e) if e.errno() == Some(libc::ENOENT) => self.kill_one_by_one(),
             Err(e) if is_gone(&e) => Ok(()),
             result => result,
         }
+    }
+
+    /// Whether it was killed as a whole. Newer kernels (seen with Linux 6.18) count that for each cgroup, so that what is born
+    /// meanwhile dies too, and compare the count of the parent's cgroup with that of the one that a child is born in: what
+    /// is born here is killed ever after, unless it moves in later. `cgroup_post_fork` in kernel/cgroup/cgroup.c.
+    #[must_use]
+    pub fn was_killed(&self) -> bool {
+        self.killed.load(Ordering::Relaxed)
     }
 
     /// Without `cgroup.kill`: a frozen process forks no more, and SIGKILL works on it.

@@ -1,7 +1,9 @@
 //! A birth that goes on by itself, with everything that the child uses until it has left.
 
+use std::cell::Cell;
 use std::fmt;
 use std::ptr::NonNull;
+use std::time::Instant;
 
 use super::child::Walk;
 use super::clone::Stack;
@@ -12,6 +14,9 @@ use super::{Born, Child, Place, SpawnError, SpawnPlan, Spawner, Step};
 /// The birth, and what the child reads and writes, which nobody else does until it has left.
 pub(super) struct Begun {
     born: Born,
+    deadline: Instant,
+    /// It was killed, as it had not left by then.
+    late: Cell<bool>,
     /// Dropped before what the child uses, and waits for the child.
     presence: Fixed<Presence>,
     plan: Fixed<SpawnPlan<'static>>,
@@ -43,16 +48,19 @@ impl Begun {
         let used = unsafe { arrays.0.as_mut() };
         let walk = spawner.walk(read, used).map_err(|error| SpawnError::new(read, Step::Fds, error))?;
         let (walk, presence) = (Fixed::new(walk), Fixed::new(Presence::default()));
+        let deadline = Instant::now() + spawner.exec_timeout;
         let place = Place { stack, presence: presence.get() };
         // SAFETY: nothing here uses the walk and the arrays until the child has left, which the drop of the presence waits
         // for as well; the caller vouches for the stack.
         let born = unsafe { spawner.bear(plan.get(), walk.0, Some(place)) }?;
-        Ok(Self { born, presence, plan, _arrays: arrays, walk })
+        Ok(Self { born, deadline, late: Cell::new(false), presence, plan, _arrays: arrays, walk })
     }
 
-    /// Waits until a child that shares our memory has left it.
+    /// Waits until a child that shares our memory has left it, if need be by force.
     pub(super) fn wait(&self) {
-        self.presence.get().wait();
+        if !self.presence.get().wait_until(self.deadline, &self.born.pidfd) {
+            self.late.set(true);
+        }
     }
 
     /// Waits until the child runs its program or has failed.
@@ -61,6 +69,9 @@ impl Begun {
     /// As [`Spawner::spawn`].
     pub(super) fn settle(self, spawner: &mut Spawner) -> Result<Child, SpawnError> {
         self.wait();
+        if self.late.get() {
+            return Err(spawner.too_late(self.plan.get(), self.born));
+        }
         // SAFETY: plan and walk are those of the birth, and the child has left.
         unsafe { spawner.settle(self.born, self.plan.get(), self.walk.0) }
     }

@@ -41,8 +41,7 @@ impl Ear<'_> {
                 _ => return Ok(report),
             }
         }
-        let text = format!("it did not reach its exec within {timeout:?} and was killed");
-        Err(io::Error::new(io::ErrorKind::TimedOut, text))
+        Err(too_late(timeout))
     }
 
     /// Whether there is something to read before the deadline.
@@ -58,4 +57,10 @@ impl Ear<'_> {
             }
         }
     }
+}
+
+/// What is said of a child that is killed for it.
+pub(super) fn too_late(timeout: Duration) -> io::Error {
+    let text = format!("it did not reach its exec within {timeout:?} and was killed");
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }

@@ -69,8 +69,8 @@ use presence::Presence;
 use slots::{Placed, Slots};
 use users::Answers;
 
-/// How long a process of another user may take from birth to exec before it is killed: far more than a loaded
-/// machine needs, and the most that a user can delay the manager by stopping a child.
+/// How long a process may take from birth to exec before it is killed: far more than a loaded machine needs, and the most
+/// that a user can delay the manager by stopping a child, or by freezing its cgroup.
 pub const EXEC_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// capabilities(7).
@@ -233,10 +233,20 @@ impl Spawner {
         let papers = unsafe { walk.as_mut() };
         let placed = self.place(papers).map_err(|error| SpawnError::new(plan, Step::Fds, error))?;
         let shares_table = papers.own_below.is_some();
-        let memory = place.map_or(Memory::Lent, |place| Memory::Shared(place.presence));
-        // SAFETY: the caller vouches for it.
+        let (presence, deadline) = (Presence::default(), Instant::now() + self.exec_timeout);
+        let memory = match place {
+            Some(place) => Memory::Shared(place.presence),
+            // The wait below has an end, which that of the call has not.
+            None if self.features.into_cgroup => Memory::Shared(&presence),
+            None => Memory::Lent,
+        };
+        // SAFETY: the caller vouches for it; the presence is dropped after the child has left.
         match unsafe { self.give_birth(plan, memory, shares_table, place, walk) } {
-            Ok((pid, pidfd)) => Ok(Born { pid, pidfd, way: Way::Here(placed) }),
+            Ok((pid, pidfd)) => {
+                let in_time = presence.wait_until(deadline, &pidfd);
+                let born = Born { pid, pidfd, way: Way::Here(placed) };
+                if in_time { Ok(born) } else { Err(self.too_late(plan, born)) }
+            }
             Err(error) => {
                 self.slots.clear(placed, self.null());
                 Err(error)
@@ -268,6 +278,14 @@ impl Spawner {
         // SAFETY: the caller vouches for it.
         let (pid, pidfd) = unsafe { self.give_birth(plan, Memory::Copied, false, place, walk) }?;
         Ok(Born { pid, pidfd, way: Way::Apart { reader, answers, deadline } })
+    }
+
+    /// The error of a child that shared our memory and was killed before its exec; it is left to the reaper.
+    fn too_late(&mut self, plan: &SpawnPlan<'_>, born: Born) -> SpawnError {
+        if let Way::Here(placed) = born.way {
+            self.slots.clear(placed, self.null());
+        }
+        SpawnError::new(plan, Step::Exec, hear::too_late(self.exec_timeout))
     }
 
     /// Waits until a child runs its program or has failed.
@@ -303,11 +321,11 @@ impl Spawner {
         outcome(plan, report, pid, pidfd)
     }
 
-    /// The memory may be shared only with a child that stays who we are, needs nothing of us on its way, and leaves the
-    /// memory as it is: what a core dump has is told of the memory, and would be ours too.
+    /// The memory may be shared only with a child that stays who we are, needs nothing of us on its way, does not wait
+    /// there for a cgroup, and leaves the memory as it is: what a core dump has is told of the memory, and would be ours too.
     fn shares_memory(&self, plan: &SpawnPlan<'_>) -> bool {
         let stays = plan.identity.as_ref().is_none_or(|who| who.uid == self.uid && who.gid == self.gid);
-        stays && plan.namespaces.users.is_none() && plan.coredump_filter.is_none()
+        stays && plan.namespaces.users.is_none() && plan.coredump_filter.is_none() && !plan.moves
     }
 
     /// Whether a child can have a table of descriptors of its own in time, by its first step.
@@ -371,7 +389,7 @@ impl Spawner {
     ) -> Result<(u32, PidFd), SpawnError> {
         let stack = place.map_or(&self.stack, |place| place.stack);
         let clone3 = self.features.into_cgroup;
-        let cgroup = plan.cgroup.filter(|_| clone3);
+        let cgroup = plan.cgroup.filter(|_| clone3 && !plan.moves);
         let namespaces = self.birth_namespaces(plan);
         let birth = Birth { memory, share_descriptors, cgroup, namespaces, clone3 };
         let old = raw::set_signal_mask(u64::MAX)

@@ -29,7 +29,7 @@ impl Spawner {
         Ok(Walk {
             own_below: None,
             ask: None,
-            cgroup: plan.cgroup.filter(|_| !clone3).map(|fd| fd.as_raw_fd()),
+            cgroup: plan.cgroup.filter(|_| !clone3 || plan.moves).map(|fd| fd.as_raw_fd()),
             new_session: plan.new_session,
             dispositions: self.dispositions(plan, clone3),
             oom_score_adjust: arrays.oom_score_adjust.as_deref(),

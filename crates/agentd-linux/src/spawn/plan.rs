@@ -206,6 +206,9 @@ pub struct SpawnPlan<'a> {
     pub landlock: Option<landlock::Rules>,
     /// The folder of the cgroup that it is born in. None: the manager's.
     pub cgroup: Option<BorrowedFd<'a>>,
+    /// It is born in the manager's cgroup and moves there before its exec: what is born in a cgroup that was killed before
+    /// may be killed too, see [`Leaf::was_killed`](crate::cgroup::Leaf::was_killed).
+    pub moves: bool,
 }
 
 impl<'a> SpawnPlan<'a> {
@@ -247,6 +250,7 @@ impl<'a> SpawnPlan<'a> {
             filters: Vec::new(),
             landlock: None,
             cgroup: None,
+            moves: false,
         }
     }
 

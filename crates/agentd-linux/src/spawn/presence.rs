@@ -1,8 +1,10 @@
 //! Whether a child still uses its parent's memory.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 use super::raw;
+use crate::pidfd::PidFd;
 
 /// The word of a child that was born with CLONE_CHILD_CLEARTID, clone(2): the kernel sets it to 0, and wakes who waits for
 /// that, when the child is past its exec or gone. It must stay where it is until then.
@@ -22,15 +24,39 @@ impl Presence {
     }
 
     /// Waits until the child has left. What it has written is seen afterwards.
-    pub(super) fn wait(&self) {
+    fn wait(&self) {
+        while self.is_there(None) {}
+    }
+
+    /// The same until the deadline, at which the child is killed: it may stand in a cgroup that somebody has frozen, where
+    /// SIGKILL still works. Whether it left by itself.
+    pub(super) fn wait_until(&self, deadline: Instant, child: &PidFd) -> bool {
         loop {
-            let seen = self.0.load(Ordering::Acquire);
-            if seen == 0 {
-                return;
+            let left = deadline.saturating_duration_since(Instant::now());
+            let most = libc::timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: i64::from(left.subsec_nanos()),
+            };
+            if !self.is_there(Some(&most)) {
+                return true;
             }
-            // Woken, interrupted, or the word is another one by now: the word says what there is to do.
-            let _woken = raw::futex_wait(&self.0, seen);
+            if left.is_zero() {
+                // An error says that it is gone, or that it cannot be killed; then there is only waiting.
+                let _sent = child.send_signal(libc::SIGKILL);
+                self.wait();
+                return false;
+            }
         }
+    }
+
+    /// Whether the child is there; if so, waits for a change.
+    fn is_there(&self, most: Option<&libc::timespec>) -> bool {
+        let seen = self.0.load(Ordering::Acquire);
+        if seen != 0 {
+            // Woken, interrupted, late, or the word is another one by now: the word says what there is to do.
+            let _woken = raw::futex_wait(&self.0, seen, most);
+        }
+        seen != 0
     }
 }
 

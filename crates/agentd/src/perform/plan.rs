@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use agentd_engine::{EffectId, InvocationId, Spawn, SpawnFailure, SpawnFailureKind};
+use agentd_linux::cgroup::Leaf;
 use agentd_linux::spawn::{Child, Identity, Program, SpawnError, SpawnPlan, WorkingDirectory};
 use agentd_linux::user::User;
 use agentd_unit::sections::{AgentKind, ServiceSection};
@@ -117,6 +118,7 @@ fn execute(world: &mut World, spawn: &Spawn) -> Result<Option<u32>, SpawnFailure
         plan.secure_bits = Some(service.execution.secure_bits).filter(|bits| *bits != 0);
     }
     plan.cgroup = run.cgroup.as_ref().map(AsFd::as_fd);
+    plan.moves = run.cgroup.as_ref().is_some_and(Leaf::was_killed);
     let alongside = world.births.is_under_way() || world.busy && world.births.go_alongside();
     let child = match alongside {
         true => match world.births.begin(plan, Begun::of(spawn)) {

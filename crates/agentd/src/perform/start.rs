@@ -31,8 +31,12 @@ pub const JOURNAL_UNIT: &str = "systemd-journald.service";
 /// # Errors
 /// The cgroup, a limit or the output cannot be had.
 pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> {
-    if world.runs.get(spawn.run).is_some() {
-        return Ok(());
+    if let Some(run) = world.runs.get(spawn.run) {
+        // A process of it may have frozen it, and what is born there would stand still too.
+        return match run.cgroup.as_ref().map(Leaf::thaw) {
+            Some(Err(error)) => Err(resources(chain(&error))),
+            Some(Ok(())) | None => Ok(()),
+        };
     }
     let unit = &spawn.unit;
     let service =
