@@ -7,6 +7,7 @@ mod common;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use agentd_linux::cgroup::{CgroupRoot, Place};
 use agentd_linux::reap::reap_one;
 use agentd_linux::rlimit::{Resource, Rlimit};
 use agentd_linux::spawn::{
@@ -147,7 +148,6 @@ fn a_folder_that_is_no_cgroup_is_named() {
 
 #[test]
 fn a_child_of_another_user_that_never_gets_to_its_exec_is_killed() {
-    use agentd_linux::cgroup::{CgroupRoot, Place};
     alone("a_child_of_another_user_that_never_gets_to_its_exec_is_killed", || {
         if !is_root() {
             return;
@@ -161,6 +161,40 @@ fn a_child_of_another_user_that_never_gets_to_its_exec_is_killed() {
         plan.cgroup = Some(leaf.as_fd());
         let error = spawner.spawn(&plan).unwrap_err();
         assert_eq!(error.source.kind(), std::io::ErrorKind::TimedOut);
+        let reaped = common::reap_until(|reaped| !reaped.is_empty());
+        let killed = agentd_linux::reap::Exit::Killed { signal: libc::SIGKILL, core: false };
+        assert_eq!(reaped.into_values().collect::<Vec<_>>(), [killed]);
+        leaf.remove().unwrap();
+        root.leave();
+    });
+}
+
+/// As a unit could do to the next one of its user, again and again.
+#[test]
+fn a_child_that_is_stopped_before_its_exec_delays_nobody_for_long() {
+    alone("a_child_that_is_stopped_before_its_exec_delays_nobody_for_long", || {
+        if !is_root() {
+            return;
+        }
+        let mut root = CgroupRoot::set_up(Place::Folder("agentd-test-stopped")).unwrap();
+        let leaf = root.leaf("system.slice", "stopped.service").unwrap();
+        leaf.freeze().unwrap();
+        let mut plan = plan(&["/bin/true"]);
+        plan.identity = Some(Identity { uid: 65534, gid: 65534, groups: vec![] });
+        plan.cgroup = Some(leaf.as_fd());
+        let error = std::thread::scope(|scope| {
+            // It stands still until it is stopped.
+            scope.spawn(|| {
+                let start = std::time::Instant::now();
+                while leaf.signal(&[libc::SIGSTOP], []).unwrap() == 0 {
+                    assert!(start.elapsed() < common::DEADLINE);
+                    std::thread::yield_now();
+                }
+                leaf.thaw().unwrap();
+            });
+            Spawner::new().unwrap().spawn(&plan).unwrap_err()
+        });
+        assert_eq!(error.source.kind(), std::io::ErrorKind::Interrupted, "{error:?}");
         let reaped = common::reap_until(|reaped| !reaped.is_empty());
         let killed = agentd_linux::reap::Exit::Killed { signal: libc::SIGKILL, core: false };
         assert_eq!(reaped.into_values().collect::<Vec<_>>(), [killed]);

@@ -8,6 +8,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::child::Report;
 use super::users::{Answers, UserMap};
+use crate::reap::wait_info;
+
+/// After so long a child is looked at that says nothing: nearly all have reached their exec long before.
+const LONG: Duration = Duration::from_millis(100);
 
 /// Who listens to one child.
 #[derive(Debug)]
@@ -25,7 +29,7 @@ impl Ear<'_> {
     /// was this long after its birth.
     ///
     /// # Errors
-    /// TimedOut: it did neither in time. The child is still there.
+    /// TimedOut: it did neither in time. Interrupted: somebody has stopped it. The child is still there.
     pub(super) fn hear(mut self, deadline: Instant, timeout: Duration) -> io::Result<Report> {
         while self.wait(deadline)? {
             let mut bytes = [0; Report::BYTES];
@@ -48,12 +52,26 @@ impl Ear<'_> {
     fn wait(&self, deadline: Instant) -> io::Result<bool> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let left = PollTimeout::try_from(left.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX);
-            match poll(&mut [PollFd::new(self.reader.as_fd(), PollFlags::POLLIN)], left) {
-                Ok(0) => return Ok(false),
+            let most = left.min(LONG).as_micros().div_ceil(1000);
+            let most = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
+            match poll(&mut [PollFd::new(self.reader.as_fd(), PollFlags::POLLIN)], most) {
+                Ok(0) if left.is_zero() => return Ok(false),
+                Ok(0) => self.is_not_stopped()?,
                 Ok(_) => return Ok(true),
                 Err(nix::errno::Errno::EINTR) => {}
                 Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Processes of its user may stop it, and would have us wait for it.
+    fn is_not_stopped(&self) -> io::Result<()> {
+        let asked = libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
+        match wait_info(libc::P_PID, self.pid, asked)? {
+            None => Ok(()),
+            Some(_) => {
+                let text = "a process of its user stopped it before its exec, and it was killed";
+                Err(io::Error::new(io::ErrorKind::Interrupted, text))
             }
         }
     }
