@@ -304,3 +304,15 @@ fn ten_thousand_warnings_hide_no_error() {
     assert!(matches!(parsed.unit.load, LoadState::BadSetting(_)), "{:?}", parsed.unit.load);
     assert!(parsed.diagnostics.len() < 300);
 }
+
+/// A list for newer kernels than agentd knows is used for what it does know, as systemd does.
+#[test]
+fn a_call_that_is_not_known_is_told_and_left_out() {
+    let text = format!("{RUN}SystemCallFilter=~mount nosuchcall:EPERM statmount\n");
+    let found = findings(text.as_bytes());
+    assert!(found.len() == 1 && found[0].starts_with("w 3:25: "), "{found:?}");
+    let calls = service(&text).sandbox.system_calls.clone().expect("a list");
+    assert!(!calls.allow && calls.calls.keys().copied().eq(["mount", "statmount"]), "{calls:?}");
+    // An error of a call that is no error is a mistake all the same.
+    assert_eq!(parse(&format!("{RUN}SystemCallFilter=~mount:ENOTHING\n")).unit.load.as_str(), "bad-setting");
+}

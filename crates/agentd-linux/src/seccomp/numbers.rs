@@ -8,7 +8,7 @@ pub fn number(name: &str) -> Option<c_long> {
     let known = |table: &[(&str, c_long)]| {
         table.iter().find(|(known, _)| known.strip_prefix("SYS_") == Some(name)).map(|(_, number)| *number)
     };
-    known(COMMON).or_else(|| known(OWN))
+    known(COMMON).or_else(|| known(OWN)).or_else(|| known(NEW)).or_else(|| known(UNNAMED))
 }
 
 macro_rules! table {
@@ -39,7 +39,7 @@ const COMMON: &[(&str, c_long)] = table![
     SYS_lsetxattr, SYS_madvise, SYS_mbind, SYS_membarrier, SYS_memfd_create, SYS_memfd_secret,
     SYS_migrate_pages, SYS_mincore, SYS_mkdirat, SYS_mknodat, SYS_mlock, SYS_mlock2, SYS_mlockall, SYS_mmap,
     SYS_mount, SYS_mount_setattr, SYS_move_mount, SYS_move_pages, SYS_mprotect, SYS_mq_getsetattr,
-    SYS_mq_notify, SYS_mq_open, SYS_mq_timedreceive, SYS_mq_timedsend, SYS_mq_unlink, SYS_mremap, SYS_mseal,
+    SYS_mq_notify, SYS_mq_open, SYS_mq_timedreceive, SYS_mq_timedsend, SYS_mq_unlink, SYS_mremap,
     SYS_msgctl, SYS_msgget, SYS_msgrcv, SYS_msgsnd, SYS_msync, SYS_munlock, SYS_munlockall, SYS_munmap,
     SYS_name_to_handle_at, SYS_nanosleep, SYS_newfstatat, SYS_nfsservctl, SYS_open_by_handle_at, SYS_open_tree,
     SYS_openat, SYS_openat2, SYS_perf_event_open, SYS_personality, SYS_pidfd_getfd, SYS_pidfd_open,
@@ -66,13 +66,32 @@ const COMMON: &[(&str, c_long)] = table![
     SYS_userfaultfd, SYS_utimensat, SYS_vhangup, SYS_vmsplice, SYS_wait4, SYS_waitid, SYS_write, SYS_writev,
 ];
 
+/// What came with Linux 6.5 to 6.17, with one number for all architectures, asm-generic/unistd.h.
+#[rustfmt::skip]
+const NEW: &[(&str, c_long)] = &[
+    ("SYS_cachestat", 451), ("SYS_fchmodat2", 452), ("SYS_map_shadow_stack", 453), ("SYS_futex_wake", 454),
+    ("SYS_futex_wait", 455), ("SYS_futex_requeue", 456), ("SYS_statmount", 457), ("SYS_listmount", 458),
+    ("SYS_lsm_get_self_attr", 459), ("SYS_lsm_set_self_attr", 460), ("SYS_lsm_list_modules", 461),
+    ("SYS_mseal", 462), ("SYS_setxattrat", 463), ("SYS_getxattrat", 464), ("SYS_listxattrat", 465),
+    ("SYS_removexattrat", 466), ("SYS_open_tree_attr", 467), ("SYS_file_getattr", 468),
+    ("SYS_file_setattr", 469),
+];
+
+/// What x86-64 has that libc has no name for, arch/x86/entry/syscalls/syscall_64.tbl.
+#[cfg(target_arch = "x86_64")]
+const UNNAMED: &[(&str, c_long)] = &[("SYS_io_pgetevents", 333), ("SYS_uretprobe", 335), ("SYS_uprobe", 336)];
+
+/// Others have none of these.
+#[cfg(not(target_arch = "x86_64"))]
+const UNNAMED: &[(&str, c_long)] = &[];
+
 /// What x86-64 has from its past.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 const OWN: &[(&str, c_long)] = table![
     SYS__sysctl, SYS_access, SYS_afs_syscall, SYS_alarm, SYS_arch_prctl, SYS_chmod, SYS_chown, SYS_creat,
     SYS_dup2, SYS_epoll_create, SYS_epoll_ctl_old, SYS_epoll_wait, SYS_epoll_wait_old, SYS_eventfd,
-    SYS_fchmodat2, SYS_fork, SYS_futimesat, SYS_get_thread_area, SYS_getdents, SYS_getpgrp, SYS_getpmsg,
+    SYS_fork, SYS_futimesat, SYS_get_thread_area, SYS_getdents, SYS_getpgrp, SYS_getpmsg,
     SYS_getrlimit, SYS_inotify_init, SYS_ioperm, SYS_iopl, SYS_kexec_file_load, SYS_lchown, SYS_link, SYS_lstat,
     SYS_mkdir, SYS_mknod, SYS_modify_ldt, SYS_open, SYS_pause, SYS_pipe, SYS_poll, SYS_putpmsg, SYS_readlink,
     SYS_rename, SYS_renameat, SYS_rmdir, SYS_security, SYS_select, SYS_set_thread_area, SYS_setrlimit,
@@ -89,5 +108,19 @@ const OWN: &[(&str, c_long)] = &[
     ("SYS_setrlimit", 164),
     ("SYS_io_pgetevents", 292),
     ("SYS_kexec_file_load", 294),
-    ("SYS_fchmodat2", 452),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_that_libc_has_no_names_for_have_their_numbers() {
+        let numbers = [("statmount", 457), ("mseal", 462), ("fchmodat2", 452), ("futex_wake", 454)];
+        for (name, expected) in numbers {
+            assert_eq!(number(name), Some(expected), "{name}");
+        }
+        assert!(number("io_pgetevents").is_some());
+        assert_eq!(number("no_call"), None);
+    }
+}

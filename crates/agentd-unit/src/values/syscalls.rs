@@ -44,6 +44,13 @@ pub fn rule(text: &str) -> Result<(BTreeSet<&'static str>, Option<Denial>), Refu
     })
 }
 
+/// Whether what one word of `SystemCallFilter` names is a call or a group.
+#[must_use]
+pub fn is_known(text: &str) -> bool {
+    let name = text.split_once(':').map_or(text, |(name, _)| name);
+    CALLS.split_whitespace().any(|known| known == name) || GROUPS.iter().any(|(known, _)| *known == name)
+}
+
 /// What becomes of a process that makes a call that is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denial {

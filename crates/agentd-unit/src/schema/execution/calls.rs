@@ -157,7 +157,15 @@ fn calls(value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
         list.calls.extend(always.into_iter().chain(["execveat"]).map(|call| (call, None)));
     }
     for (span, word) in words {
-        let Some((calls, denial)) = cx.take(&span, syscalls::rule(&word)) else { continue };
+        let rule = syscalls::rule(&word);
+        if cx.foreign && !syscalls::is_known(&word) {
+            // As in systemd: the list goes on without it. A newer kernel may have it.
+            if let Err(unknown) = rule {
+                cx.warn(&span, unknown);
+            }
+            continue;
+        }
+        let Some((calls, denial)) = cx.take(&span, rule) else { continue };
         for call in calls {
             if list.allow == inverted {
                 list.calls.remove(call);
