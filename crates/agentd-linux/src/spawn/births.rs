@@ -108,7 +108,7 @@ impl<T> Births<T> {
     /// # Errors
     /// As [`Spawner::spawn`]. Nothing was begun then.
     pub fn begin(&mut self, plan: SpawnPlan<'_>, what: T) -> Result<(), SpawnError> {
-        if self.spawner.must_wait(&plan) {
+        if Spawner::must_wait(&plan) {
             while self.settle_first() {}
             let child = self.spawner.spawn(&plan)?;
             self.settled.push_back((what, Ok(child)));

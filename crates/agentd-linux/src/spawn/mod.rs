@@ -321,11 +321,13 @@ impl Spawner {
         outcome(plan, report, pid, pidfd)
     }
 
-    /// The memory may be shared only with a child that stays who we are, needs nothing of us on its way, does not wait
-    /// there for a cgroup, and leaves the memory as it is: what a core dump has is told of the memory, and would be ours too.
+    /// The memory may be shared only with a child that stays who we are, needs nothing of us on its way, does not wait there
+    /// for a cgroup, and leaves the memory as it is: what a core dump has is told of the memory, and so is the OOM score,
+    /// which would be ours too.
     fn shares_memory(&self, plan: &SpawnPlan<'_>) -> bool {
         let stays = plan.identity.as_ref().is_none_or(|who| who.uid == self.uid && who.gid == self.gid);
-        stays && plan.namespaces.users.is_none() && plan.coredump_filter.is_none() && !plan.moves
+        let leaves_it = plan.coredump_filter.is_none() && plan.oom_score_adjust.is_none();
+        stays && leaves_it && plan.namespaces.users.is_none() && !plan.moves
     }
 
     /// Whether a child can have a table of descriptors of its own in time, by its first step.
@@ -346,10 +348,9 @@ impl Spawner {
         self.slots.have(own + plan.fds.len() + joined + program)
     }
 
-    /// Whether the parent has to wait for this child: its OOM score would be that of all who share the memory, but for a
-    /// parent that waits; and one that asks for maps is answered at once.
-    fn must_wait(&self, plan: &SpawnPlan<'_>) -> bool {
-        plan.oom_score_adjust.is_some() && self.shares_memory(plan) || plan.namespaces.users.is_some()
+    /// Whether the parent has to wait for this child: one that asks for maps is answered at once.
+    fn must_wait(plan: &SpawnPlan<'_>) -> bool {
+        plan.namespaces.users.is_some()
     }
 
     /// Has the child keep what it needs of a shared table and nothing else, where the kernel can do that.
