@@ -384,6 +384,11 @@ impl SocketFacts {
         self.unit.as_ref()?.as_socket()
     }
 
+    /// How many connections it took, and how many it refused.
+    pub(crate) const fn counts(&self) -> (u64, u64) {
+        (self.accepted, self.refused)
+    }
+
     /// Each connection has an instance of its own.
     fn accepts(&self) -> bool {
         self.section().is_some_and(|section| section.accept)

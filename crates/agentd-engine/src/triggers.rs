@@ -158,12 +158,14 @@ impl Manager {
     }
 
     pub(crate) fn drive_socket(&mut self, id: UnitId, event: SocketEvent, out: &mut Out<'_>) {
-        let mut wish = None;
+        let (mut wish, mut counted) = (None, false);
         self.set(
             id,
             |entry, out| {
                 let Core::Socket(socket) = &mut entry.core else { return };
+                let before = socket.facts.counts();
                 socket.state = socket.state.next(event, &mut socket.facts, out);
+                counted = socket.facts.counts() != before;
                 wish = socket.facts.wish.take();
                 if socket.facts.failure.is_some() {
                     entry.failure = socket.facts.failure.take();
@@ -171,6 +173,9 @@ impl Manager {
             },
             out,
         );
+        if counted {
+            self.touch(id);
+        }
         self.set_alarm(id);
         match wish {
             Some(Wish::Service) if !self.start_triggered(id, false, out) => {

@@ -5,7 +5,9 @@
 
 mod desk;
 
-use agentd_engine::{ActiveState, Effect, Event, JobResult, ServiceResult, SpawnFailureKind};
+use std::sync::Arc;
+
+use agentd_engine::{ActiveState, Connection, Effect, Event, JobResult, ServiceResult, SpawnFailureKind};
 use agentd_unit::sections::SocketSection;
 use agentd_unit::{Body, Restart, Unit};
 use desk::*;
@@ -351,4 +353,34 @@ fn a_socket_that_is_not_made_in_time_fails_and_what_comes_late_is_nothing() {
     assert_eq!(desk.result(start), Some(JobResult::Failed));
     listened(&mut desk, Ok(()));
     assert_eq!(desk.sub("web.socket"), "failed");
+}
+
+/// A client comes, and its connection is taken. Returns the number that it was taken as.
+fn connect(desk: &mut Desk) -> u64 {
+    traffic(desk);
+    let asked = desk.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Accept { id, number, .. } => Some((*id, *number)),
+        _ => None,
+    });
+    let (id, number) = asked.unwrap();
+    let unit = Arc::new(service(&format!("web@{number}.service"), |_| {}));
+    let connection = Box::new(Connection { unit, source: None });
+    desk.event(Event::Accepted { id, socket: name("web.socket"), result: Ok(Some(connection)) });
+    number
+}
+
+#[test]
+fn the_next_manager_counts_connections_from_where_the_one_before_was() {
+    let accepting = |s: &mut SocketSection| (s.accept, s.max_connections) = (true, 2);
+    let template = || service("web@.service", |_| {});
+    let mut first = Desk::new([socket("web.socket", accepting), template()]);
+    first.start("web.socket");
+    listened(&mut first, Ok(()));
+    for number in 0..3 {
+        assert_eq!(connect(&mut first), number.min(2));
+    }
+    let mut second = first.heir([socket("web.socket", accepting), template()]);
+    let counts = second.view("web.socket").socket.unwrap();
+    assert_eq!((counts.accepted, counts.refused), (2, 1));
+    assert_eq!(connect(&mut second), 2, "no instance has the name of one that lives");
 }
