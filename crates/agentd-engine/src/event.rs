@@ -310,6 +310,13 @@ pub struct Notification {
     pub attachment: Option<AttachmentId>,
 }
 
+impl Notification {
+    /// It changes how the service is treated from now on, by the next manager too.
+    pub(crate) const fn outlasts_the_manager(&self) -> bool {
+        self.watchdog.is_some() || self.extend_timeout.is_some() || self.access.is_some()
+    }
+}
+
 /// What can be asked of the manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {

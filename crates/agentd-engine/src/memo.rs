@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentd_unit::{Body, ExecKind, LoadState, Realtime, UnitName};
+use agentd_unit::{Body, ExecKind, LoadState, NotifyAccess, Realtime, UnitName};
 
 use crate::clock::{Boottime, Monotonic};
 use crate::effect::{Effect, Level};
@@ -68,8 +68,12 @@ pub enum Life {
         started: Option<Realtime>,
         /// Since when it is up.
         since: Option<Monotonic>,
+        /// Until when it may run, where that is bounded.
+        until: Option<Monotonic>,
         /// The longest silence, where it must show signs of life.
         watchdog: Option<Duration>,
+        /// Whose notifications count, where it has said that itself.
+        access: Option<NotifyAccess>,
         /// What it last said of itself.
         status: Option<String>,
         /// It is up although all its commands have ended (`RemainAfterExit`).
@@ -303,7 +307,8 @@ impl Manager {
 impl ServiceCore {
     /// Goes on with a life that another manager began.
     fn go_on(&mut self, unit: Arc<agentd_unit::Unit>, memo: &Memo, out: &mut Out<'_>) {
-        let Life::Up { run: id, main, started, since, watchdog, ref status, exited, frozen } = memo.life
+        let Life::Up { run: id, main, started, since, until, watchdog, access, ref status, exited, frozen } =
+            memo.life
         else {
             return;
         };
@@ -313,6 +318,7 @@ impl ServiceCore {
         run.taken_over = true;
         run.frozen = frozen;
         run.up_since = since;
+        run.notify_access = access;
         run.main = main.map(|pid| Process { id: effect, pid: Some(pid), kind: ExecKind::Start, index: 0 });
         run.limit_runtime(out.ids);
         let limit = run.runtime_max;
@@ -327,7 +333,8 @@ impl ServiceCore {
         self.state = if exited {
             ServiceState::Exited
         } else {
-            ServiceState::Running { until: since.zip(limit).map(|(since, limit)| since + limit) }
+            // What the service has had extended stays so.
+            ServiceState::Running { until: until.or(since.zip(limit).map(|(since, limit)| since + limit)) }
         };
         out.push(Effect::TakeOver { id: effect, run: id, unit, main });
         if !exited && self.facts.is_headless() {
@@ -365,7 +372,9 @@ fn service_life(service: &ServiceCore) -> Keeping {
                 main: run.main.and_then(|main| main.pid),
                 started: facts.exec_main.map(|exec| exec.start),
                 since: run.up_since,
+                until: if let S::Running { until } = service.state { until } else { None },
                 watchdog: run.watchdog.map(|watchdog| watchdog.span()),
+                access: run.notify_access,
                 status: facts.status_text.clone(),
                 exited: service.state == S::Exited,
                 frozen: run.frozen,

@@ -152,6 +152,9 @@ impl Manager {
             }
         }
         self.set_alarm(unit);
+        if notification.outlasts_the_manager() {
+            self.touch(unit);
+        }
         for (said, event) in [
             (notification.reloading, ServiceEvent::Reloading(notification.monotonic)),
             (notification.ready, ServiceEvent::Ready),

@@ -2,8 +2,8 @@
 
 mod desk;
 
-use agentd_engine::{Effect, Event, ExitStatus, JobResult, Life, ServiceResult};
-use agentd_unit::{Restart, TimerTrigger, Unit};
+use agentd_engine::{Effect, Event, ExitStatus, JobResult, Life, Notification, Sender, ServiceResult};
+use agentd_unit::{NotifyAccess, Restart, TimerTrigger, Unit};
 use desk::*;
 
 fn resilient() -> Unit {
@@ -181,4 +181,36 @@ fn signs_of_life_are_expected_from_the_takeover_on() {
     assert_eq!(second.sub("a.service"), "running", "nobody listened meanwhile");
     second.advance(secs(2));
     assert_eq!(second.sub("a.service"), "stop-watchdog", "but now somebody does");
+}
+
+#[test]
+fn what_a_service_has_asked_for_holds_under_the_next_manager() {
+    let unit = || {
+        service("a.service", |s| {
+            s.service_type = agentd_unit::ServiceType::Notify;
+            s.notify_access = NotifyAccess::Main;
+            s.watchdog = Some(secs(10));
+            s.runtime_max = Some(secs(100));
+        })
+    };
+    let mut first = Desk::new([unit()]);
+    first.start("a.service");
+    first.up("a.service");
+    first.ready("a.service");
+    let asked = Notification {
+        watchdog: Some(secs(1000)),
+        access: Some(NotifyAccess::All),
+        extend_timeout: Some(secs(300)),
+        ..Notification::default()
+    };
+    first.notify("a.service", asked);
+    let mut second = first.heir([unit()]);
+    let (_, run) = second.taken_over("a.service");
+    let notification = Notification { status: Some("from a child".to_owned()), ..Notification::default() };
+    second.event(Event::Notified { run, sender: Sender::Other { pid: 7 }, notification });
+    assert_eq!(second.view("a.service").status_text.as_deref(), Some("from a child"), "NOTIFYACCESS=");
+    second.advance(secs(299));
+    assert_eq!(second.sub("a.service"), "running", "WATCHDOG_USEC= and EXTEND_TIMEOUT_USEC=");
+    second.advance(secs(1));
+    assert_eq!(second.sub("a.service"), "stop-sigterm");
 }

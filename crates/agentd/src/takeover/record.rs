@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use agentd_engine::{Boottime, InvocationId, Life, Memo, Monotonic, ServiceResult};
-use agentd_unit::{Realtime, UnitName};
+use agentd_unit::words::Words;
+use agentd_unit::{NotifyAccess, Realtime, UnitName};
 
 use crate::perform::runs::Runs;
 
@@ -101,13 +102,15 @@ fn lines(record: &Record) -> String {
         text.some("source", source.as_ref().map(|text| short(text)));
     }
     match &memo.life {
-        Life::Up { run, main, started, since, watchdog, status, exited, frozen } => {
+        Life::Up { run, main, started, since, until, watchdog, access, status, exited, frozen } => {
             text.put("life", "up");
             text.put("run", run);
             text.some("main", main.as_ref());
             text.some("started", started.map(|at| at.0));
             text.some("since", since.map(|at| at.0.as_nanos()));
+            text.some("until", until.map(|at| at.0.as_nanos()));
             text.some("watchdog", watchdog.map(|span| span.as_nanos()));
+            text.some("notify-access", access.map(NotifyAccess::as_word));
             text.some("status", status.as_ref().map(|text| short(text)));
             if *exited {
                 text.put("exited", 1);
@@ -207,7 +210,9 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
             main: small("main"),
             started: wall("started"),
             since: span("since").map(Monotonic),
+            until: span("until").map(Monotonic),
             watchdog: span("watchdog"),
+            access: get("notify-access").and_then(NotifyAccess::from_word),
             status: get("status").map(str::to_owned),
             exited: get("exited") == Some("1"),
             frozen: get("frozen") == Some("1"),
@@ -279,7 +284,9 @@ pub(super) mod tests {
                     main: Some(4242),
                     started: Some(Realtime(1_800_000_000_000_000)),
                     since: Some(Monotonic(seconds(40))),
+                    until: Some(Monotonic(seconds(50))),
                     watchdog: Some(seconds(30)),
+                    access: Some(NotifyAccess::All),
                     status: Some("Working = on it".to_owned()),
                     exited: false,
                     frozen: true,
