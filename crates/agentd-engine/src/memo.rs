@@ -3,7 +3,7 @@
 //!
 //! # Invariants
 //! - What is kept of a unit is always enough to take it over, or nothing: a unit on its way up or down keeps what was
-//!   true before it set out, and one that somebody has asked to stop keeps nothing.
+//!   true before it set out, and one that somebody has asked to stop keeps nothing, or that it is to come again.
 //! - Taking over starts nothing and stops nothing; what has ended meanwhile ends as if it had just happened.
 
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use agentd_unit::{Body, ExecKind, LoadState, NotifyAccess, Realtime, UnitName};
 
 use crate::clock::{Boottime, Monotonic};
 use crate::effect::{Effect, Level};
+use crate::event::JobKind;
 use crate::graph::UnitId;
 use crate::ids::InvocationId;
 use crate::manager::Manager;
@@ -160,8 +161,9 @@ impl Manager {
         touched.sort_unstable();
         touched.dedup();
         for unit in touched.drain(..) {
+            let again = self.comes_again(unit).then_some(out.now.monotonic);
             let Some(entry) = self.entry_mut(unit) else { continue };
-            let memo = match keeping(entry) {
+            let memo = match keeping(entry, again) {
                 Keeping::This(life) => {
                     let connection = entry.connection;
                     let mut memo = memo(entry, life);
@@ -176,6 +178,12 @@ impl Manager {
             out.push(Effect::Keep { unit: entry.unit.name.clone(), memo });
         }
         self.touched = touched; // Its memory is used again.
+    }
+
+    /// Somebody restarts it: what goes down is to come up again.
+    fn comes_again(&self, unit: UnitId) -> bool {
+        let job = self.entry(unit).and_then(|entry| entry.job).and_then(|id| self.jobs.get(&id));
+        job.is_some_and(|job| job.shown == JobKind::Restart)
     }
 
     /// Has what there is to keep be kept again, of all units: texts that a service says of itself change without it.
@@ -343,12 +351,13 @@ impl ServiceCore {
     }
 }
 
-fn keeping(entry: &Entry) -> Keeping {
+/// `again` is when it is to be started again, where somebody restarts it.
+fn keeping(entry: &Entry, again: Option<Monotonic>) -> Keeping {
     if entry.is_gone {
         return Keeping::Nothing;
     }
     match &entry.core {
-        Core::Service(service) => service_life(service),
+        Core::Service(service) => service_life(service, again),
         Core::Timer(timer) => timer.life().map_or(Keeping::Nothing, Keeping::This),
         Core::Socket(socket) => socket.life(),
         Core::Path(path) => path.life(),
@@ -358,14 +367,18 @@ fn keeping(entry: &Entry) -> Keeping {
     }
 }
 
-fn service_life(service: &ServiceCore) -> Keeping {
+fn service_life(service: &ServiceCore, again: Option<Monotonic>) -> Keeping {
     use ServiceState as S;
     let facts = &service.facts;
+    let waiting = |at| Keeping::This(Life::Waiting { at, result: facts.result });
+    if let (Some(at), S::Dead | S::Failed) = (again, service.state) {
+        return waiting(at);
+    }
     match (service.state, &facts.run) {
         (S::Dead, _) if facts.restarts.count_something() => Keeping::This(Life::Down),
         (S::Dead, _) => Keeping::Nothing,
         (S::Failed, _) => Keeping::This(Life::Failed { result: facts.result }),
-        (S::AutoRestart { at, .. }, _) => Keeping::This(Life::Waiting { at, result: facts.result }),
+        (S::AutoRestart { at, .. }, _) => waiting(at),
         (S::Running { .. } | S::Exited | S::Reload { .. } | S::StartPost { .. }, Some(run)) => {
             Keeping::This(Life::Up {
                 run: run.id,
@@ -389,7 +402,7 @@ fn service_life(service: &ServiceCore) -> Keeping {
             | S::FinalSigterm { .. }
             | S::FinalSigkill { .. },
             Some(run),
-        ) if run.stop_asked => Keeping::Nothing,
+        ) if run.stop_asked => again.map_or(Keeping::Nothing, waiting),
         _ => Keeping::Unchanged,
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use agentd_unit::UnitName;
 
 use crate::effect::{Effect, JobResult, Level, RequestError};
-use crate::event::JobMode;
+use crate::event::{JobKind, JobMode};
 use crate::graph::{Relation, UnitId};
 use crate::ids::{JobId, RequestId};
 use crate::job::{Cause, Check, Job, JobType};
@@ -317,6 +317,9 @@ impl Manager {
         self.job_alarms.set(job.unit, None);
         if let Some(entry) = self.entry_mut(job.unit) {
             entry.job = None;
+        }
+        if job.shown == JobKind::Restart {
+            self.touch(job.unit);
         }
         self.say_finished(&job, result, out);
         for (request, unit) in &job.requests {

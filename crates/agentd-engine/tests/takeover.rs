@@ -214,3 +214,22 @@ fn what_a_service_has_asked_for_holds_under_the_next_manager() {
     second.advance(secs(1));
     assert_eq!(second.sub("a.service"), "stop-sigterm");
 }
+
+#[test]
+fn a_restart_that_no_manager_ends_is_made_up_for() {
+    let unit = || service("a.service", |_| {});
+    let mut first = Desk::new([unit()]);
+    first.run("a.service");
+    first.restart("a.service");
+    let mut second = first.heir([unit()]);
+    second.advance(secs(1));
+    assert_eq!(second.spawns("a.service").len(), 1, "it was on its way down");
+    first.die("a.service", TERMINATED);
+    let mut second = first.heir([unit()]);
+    second.advance(secs(1));
+    assert_eq!(second.spawns("a.service").len(), 1, "it was on its way up");
+    first.up("a.service");
+    first.restart("a.service");
+    first.stop("a.service");
+    assert!(first.kept().is_empty(), "what a person stops after all stays down");
+}
