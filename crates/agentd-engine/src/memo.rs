@@ -14,7 +14,7 @@ use agentd_unit::{Body, ExecKind, LoadState, NotifyAccess, Realtime, UnitName};
 use crate::clock::{Boottime, Monotonic};
 use crate::effect::{Effect, Level};
 use crate::event::JobKind;
-use crate::graph::UnitId;
+use crate::graph::{Relation, UnitId};
 use crate::ids::InvocationId;
 use crate::manager::Manager;
 use crate::out::{Ids, Out};
@@ -133,7 +133,7 @@ pub enum Life {
     },
     /// A unit without a state of its own that is active: a target, a slice.
     Active,
-    /// A service that is down, and whose restarts still count.
+    /// A unit that is down, and of which something still counts: its restarts, when it was last up.
     Down,
 }
 
@@ -162,8 +162,13 @@ impl Manager {
         touched.dedup();
         for unit in touched.drain(..) {
             let again = self.comes_again(unit).then_some(out.now.monotonic);
+            let keeps_down = self.counts_for_a_timer(unit);
             let Some(entry) = self.entry_mut(unit) else { continue };
-            let memo = match keeping(entry, again) {
+            let found = match keeping(entry, again) {
+                Keeping::Nothing if keeps_down && !entry.is_gone => Keeping::This(Life::Down),
+                found => found,
+            };
+            let memo = match found {
                 Keeping::This(life) => {
                     let connection = entry.connection;
                     let mut memo = memo(entry, life);
@@ -184,6 +189,13 @@ impl Manager {
     fn comes_again(&self, unit: UnitId) -> bool {
         let job = self.entry(unit).and_then(|entry| entry.job).and_then(|id| self.jobs.get(&id));
         job.is_some_and(|job| job.shown == JobKind::Restart)
+    }
+
+    /// A timer counts from when it was last begun or at rest.
+    fn counts_for_a_timer(&self, unit: UnitId) -> bool {
+        let timer = |id: UnitId| self.entry(id).is_some_and(|entry| matches!(entry.core, Core::Timer(_)));
+        self.entry(unit).is_some_and(|entry| entry.times.activated.is_some())
+            && self.graph.related(unit, Relation::TRIGGERED_BY).any(timer)
     }
 
     /// Has what there is to keep be kept again, of all units: texts that a service says of itself change without it.
@@ -285,7 +297,7 @@ impl Manager {
                 entry.fail(*result);
                 true
             }
-            (Core::Service(_), Life::Down) => true,
+            (_, Life::Down) => true,
             (Core::Plain(plain), Life::Active) => {
                 *plain = PlainState::Active;
                 true

@@ -233,3 +233,22 @@ fn a_restart_that_no_manager_ends_is_made_up_for() {
     first.stop("a.service");
     assert!(first.kept().is_empty(), "what a person stops after all stays down");
 }
+
+#[test]
+fn a_timer_counts_from_the_last_end_of_its_unit_under_the_next_manager_too() {
+    let units = || {
+        let triggers = vec![TimerTrigger::UnitInactive(secs(100))];
+        [timer("a.timer", triggers, false), service("a.service", |_| {})]
+    };
+    let mut first = Desk::new(units());
+    first.start("a.timer");
+    first.advance(secs(70));
+    first.run("a.service");
+    first.stop("a.service");
+    first.die("a.service", TERMINATED);
+    let mut second = first.heir(units());
+    second.advance(secs(99));
+    assert_eq!(second.spawns("a.service").len(), 0, "it was up since the timer became active");
+    second.advance(secs(1));
+    assert_eq!(second.spawns("a.service").len(), 1);
+}
