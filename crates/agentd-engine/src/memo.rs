@@ -108,6 +108,8 @@ pub enum Life {
         last_trigger: Option<Realtime>,
         /// What it started still runs.
         running: bool,
+        /// Which triggers these were, as a number.
+        schedule: Option<u64>,
     },
     /// A socket that listens.
     Socket {
@@ -288,7 +290,7 @@ impl Manager {
                 true
             }
             (Core::Timer(timer), Life::Timer { .. }) => match &definition.body {
-                Body::Timer(section) => timer.go_on(section, &memo.life),
+                Body::Timer(section) => timer.go_on(section, &memo.life, self.born.boottime, out.now),
                 _ => false,
             },
             (Core::Socket(socket), Life::Socket { .. }) => socket.go_on(definition, &memo.life),
@@ -370,7 +372,7 @@ fn keeping(entry: &Entry, again: Option<Monotonic>) -> Keeping {
     }
     match &entry.core {
         Core::Service(service) => service_life(service, again),
-        Core::Timer(timer) => timer.life().map_or(Keeping::Nothing, Keeping::This),
+        Core::Timer(timer) => timer.life(&entry.unit).map_or(Keeping::Nothing, Keeping::This),
         Core::Socket(socket) => socket.life(),
         Core::Path(path) => path.life(),
         Core::Plain(PlainState::Active) => Keeping::This(Life::Active),

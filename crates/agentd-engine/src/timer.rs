@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use agentd_unit::{Realtime, TimerSection, TimerTrigger};
+use agentd_unit::{Body, Realtime, TimerSection, TimerTrigger, Unit};
 
 use crate::clock::{Boottime, Now};
 use crate::memo::Life;
@@ -90,7 +90,7 @@ impl Timer {
     }
 
     /// What another manager needs to go on with it; none if it is not active.
-    pub(crate) fn life(&self) -> Option<Life> {
+    pub(crate) fn life(&self, unit: &Unit) -> Option<Life> {
         if self.state == TimerState::Failed {
             return Some(Life::Failed { result: self.result });
         }
@@ -101,21 +101,27 @@ impl Timer {
             done: self.done.clone(),
             last_trigger: self.last_trigger,
             running: self.state == TimerState::Running,
+            schedule: if let Body::Timer(section) = &unit.body {
+                Some(number(&section.triggers))
+            } else {
+                None
+            },
         })
     }
 
-    /// Goes on where another manager left it. One whose triggers are others now is left to a start.
-    pub(crate) fn go_on(&mut self, section: &TimerSection, life: &Life) -> bool {
-        let Life::Timer { activated, base, elapsed, done, last_trigger, running } = life else {
+    /// Goes on where another manager left it. If its triggers are others now, they count as after a reload.
+    pub(crate) fn go_on(&mut self, section: &TimerSection, life: &Life, born: Boottime, now: Now) -> bool {
+        let Life::Timer { activated, base, elapsed, done, last_trigger, running, schedule } = life else {
             return false;
         };
-        if done.len() != section.triggers.len() {
-            return false;
-        }
         self.state = if *running { TimerState::Running } else { TimerState::Waiting };
         (self.activated, self.base, self.elapsed) = (*activated, *base, *elapsed);
         self.done.clone_from(done);
         self.last_trigger = *last_trigger;
+        let is_same = schedule.is_none_or(|schedule| schedule == number(&section.triggers));
+        if !is_same || done.len() != section.triggers.len() {
+            self.redefine(section, born, now);
+        }
         true
     }
 
@@ -214,6 +220,13 @@ impl Timer {
             TimerTrigger::Calendar(_) | TimerTrigger::Cron(_) => None,
         }
     }
+}
+
+/// FNV-1a of the triggers as people read them: other triggers have another number, in each version of the manager.
+fn number(triggers: &[TimerTrigger]) -> u64 {
+    let text: String = triggers.iter().map(|trigger| format!("{trigger}\n")).collect();
+    let step = |number: u64, byte| (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// The first calendar time after `base`, if the trigger is one by the calendar and has one left.

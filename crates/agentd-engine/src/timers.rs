@@ -108,6 +108,7 @@ impl Manager {
         let (born, now) = (self.born.boottime, out.now);
         if let Some(timer) = self.entry_mut(id).and_then(timer).filter(|t| t.state != TimerState::Dead) {
             timer.redefine(&section, born, now);
+            self.touch(id);
         }
     }
 
@@ -126,6 +127,7 @@ impl Manager {
             let now = out.now;
             if let Some(timer) = self.entry_mut(id).and_then(timer) {
                 timer.clock_changed(now);
+                self.touch(id);
             }
             self.plan_timer(id, out);
         }

@@ -252,3 +252,33 @@ fn a_timer_counts_from_the_last_end_of_its_unit_under_the_next_manager_too() {
     second.advance(secs(1));
     assert_eq!(second.spawns("a.service").len(), 1);
 }
+
+#[test]
+fn a_timer_whose_triggers_are_others_now_goes_on_as_after_a_reload() {
+    use TimerTrigger as T;
+    let units = |triggers| {
+        let job = service("a.service", |s| s.service_type = agentd_unit::ServiceType::Oneshot);
+        [timer("a.timer", triggers, false), job]
+    };
+    let before = || vec![T::Active(secs(10)), T::UnitActive(secs(1000))];
+    let mut first = Desk::new(units(before()));
+    first.start("a.timer");
+    first.advance(secs(10));
+    first.up("a.service");
+    first.die("a.service", CLEAN);
+    first.advance(secs(50));
+    let last = first.view("a.timer").timer.unwrap().last_trigger;
+    for (case, triggers, fires) in [
+        ("one more", vec![T::Active(secs(10)), T::UnitActive(secs(1000)), T::Active(secs(70))], 10),
+        ("one less", vec![T::UnitActive(secs(20))], 20),
+        ("another span", vec![T::Active(secs(10)), T::UnitActive(secs(30))], 30),
+    ] {
+        let mut second = first.heir(units(triggers));
+        assert_eq!(second.sub("a.timer"), "waiting", "{case}");
+        assert_eq!(second.view("a.timer").timer.unwrap().last_trigger, last, "{case}");
+        second.advance(secs(fires - 1));
+        assert_eq!(second.spawns("a.service").len(), 0, "{case}");
+        second.advance(secs(1));
+        assert_eq!(second.spawns("a.service").len(), 1, "{case}");
+    }
+}

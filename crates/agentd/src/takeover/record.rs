@@ -128,13 +128,14 @@ fn lines(record: &Record) -> String {
             text.put("life", "failed");
             text.put("result", result);
         }
-        Life::Timer { activated, base, elapsed, done, last_trigger, running } => {
+        Life::Timer { activated, base, elapsed, done, last_trigger, running, schedule } => {
             text.put("life", "timer");
             text.put("began", activated.0.as_nanos());
             text.put("base", base.0);
             text.some("elapsed", elapsed.map(|at| at.0.as_nanos()));
             text.put("done", done.iter().map(|done| if *done { '1' } else { '0' }).collect::<String>());
             text.some("last", last_trigger.map(|at| at.0));
+            text.some("schedule", schedule.as_ref());
             if *running {
                 text.put("running", 1);
             }
@@ -226,6 +227,7 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
             done: get("done")?.chars().map(|digit| digit == '1').collect(),
             last_trigger: wall("last"),
             running: get("running") == Some("1"),
+            schedule: number("schedule"),
         },
         "socket" => Life::Socket {
             running: get("running") == Some("1"),
@@ -319,6 +321,7 @@ pub(super) mod tests {
                 done: vec![true, false],
                 last_trigger: Some(Realtime(9)),
                 running: true,
+                schedule: Some(u64::MAX),
             },
             Life::Socket {
                 running: true,
