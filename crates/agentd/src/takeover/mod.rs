@@ -105,6 +105,7 @@ impl Kept {
     /// Keeps what the engine says of a unit, or forgets it.
     pub fn keep(&mut self, unit: &UnitName, memo: Option<Box<Memo>>, runs: &Runs, now: Boottime) {
         let Some(memo) = memo else { return self.forget(unit) };
+        self.before.remove(unit); // The engine goes on with it.
         let record = Record::of(*memo, runs, now);
         if let Some(Err(error)) = self.table.as_mut().map(|table| table.put(&record)) {
             self.give_up(&error);
@@ -120,5 +121,33 @@ impl Kept {
     fn give_up(&mut self, error: &std::io::Error) {
         tracing::error!(%error, "what runs cannot be kept any more: should this manager be killed, its agents end");
         self.table = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::record::tests::sample;
+    use super::*;
+
+    #[test]
+    fn what_a_manager_goes_on_with_is_kept_for_the_one_after_it_too() {
+        let folder = std::env::temp_dir().join(format!("agentd-kept-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let open = || Kept::open(&folder, Boottime::default(), Vec::new());
+        let keep = |kept: &mut Kept, unit: &str| {
+            let memo = Memo { life: Life::Active, ..sample(unit).memo };
+            kept.keep(&memo.unit.clone(), Some(Box::new(memo)), &Runs::default(), Boottime::default());
+        };
+        let mut first = open();
+        keep(&mut first, "a.target");
+        keep(&mut first, "gone.target");
+        drop(first);
+        let mut second = open();
+        keep(&mut second, "a.target");
+        assert!(second.unclaimed().is_empty());
+        drop(second);
+        let names: Vec<UnitName> = open().memos().0.into_iter().map(|memo| memo.unit).collect();
+        assert_eq!(names, [UnitName::parse("a.target").unwrap()]);
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }
