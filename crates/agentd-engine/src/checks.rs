@@ -65,9 +65,11 @@ impl Manager {
             return;
         };
         (entry.trigger, entry.monitor, entry.failure) = (None, None, None);
-        entry.returns_with.clear();
         if condition {
             entry.failure = Some(format!("{unmet} does not hold"));
+        }
+        self.returns_no_more(unit);
+        if condition {
             let text = format!("{name}: Start failed, as {unmet} does not hold.");
             out.log(Level::Error, &name, None, None, text);
             self.finish(job, JobResult::Assert, out);

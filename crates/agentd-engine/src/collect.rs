@@ -24,12 +24,12 @@ impl Manager {
     pub(crate) fn clear_failure(&mut self, unit: UnitId, out: &mut Out<'_>) {
         if let Some(entry) = self.entry_mut(unit) {
             entry.failure = None;
-            entry.returns_with.clear();
             entry.restarts().forget();
             if let Some(service) = entry.service_mut() {
                 service.facts.failure = None;
             }
         }
+        self.returns_no_more(unit);
         self.set(
             unit,
             |entry, _| match &mut entry.core {

@@ -54,6 +54,8 @@ pub struct Memo {
     pub trigger: Option<UnitName>,
     /// The socket whose connection it was made for, and where that comes from.
     pub connection: Option<(UnitName, Option<String>)>,
+    /// It went down, or did not come up, because of these: it returns with any of them.
+    pub returns_with: Vec<UnitName>,
 }
 
 /// Where a unit stood.
@@ -135,7 +137,7 @@ pub enum Life {
     },
     /// A unit without a state of its own that is active: a target, a slice.
     Active,
-    /// A unit that is down, and of which something still counts: its restarts, when it was last up.
+    /// A unit that is down, and of which something still counts: its restarts, when it was last up, what it waits for.
     Down,
 }
 
@@ -164,17 +166,19 @@ impl Manager {
         touched.dedup();
         for unit in touched.drain(..) {
             let again = self.comes_again(unit).then_some(out.now.monotonic);
-            let keeps_down = self.counts_for_a_timer(unit);
+            let timed = self.counts_for_a_timer(unit);
             let Some(entry) = self.entry_mut(unit) else { continue };
+            let keeps_down = timed || !entry.returns_with.is_empty();
             let found = match keeping(entry, again) {
                 Keeping::Nothing if keeps_down && !entry.is_gone => Keeping::This(Life::Down),
                 found => found,
             };
             let memo = match found {
                 Keeping::This(life) => {
-                    let connection = entry.connection;
+                    let (connection, returns_with) = (entry.connection, entry.returns_with.clone());
                     let mut memo = memo(entry, life);
                     memo.connection = connection.and_then(|(socket, id)| self.origin_of(socket, id));
+                    memo.returns_with = returns_with.into_iter().map(|other| self.name(other)).collect();
                     Some(Box::new(memo))
                 }
                 Keeping::Nothing if entry.is_kept => None,
@@ -238,7 +242,7 @@ impl Manager {
         if let Some(born) = born {
             self.born.boottime = born;
         }
-        let mut triggers = Vec::new();
+        let (mut triggers, mut returning) = (Vec::new(), Vec::new());
         for memo in memos {
             let Some(id) = self.id(&memo.unit) else { continue };
             let fits = |entry: &Entry| entry.unit.load == LoadState::Loaded && entry.is_at_rest();
@@ -249,9 +253,14 @@ impl Manager {
                     triggers.push(id);
                 }
                 self.note_failed(id);
+                returning.push((id, &memo.returns_with));
                 let text = format!("{}: Taken over from the manager before.", memo.unit);
                 out.log(Level::Debug, &memo.unit, memo.last_run, None, text);
             }
+        }
+        for (id, others) in returning {
+            let others: Vec<UnitId> = others.iter().filter_map(|name| self.id(name)).collect();
+            self.entry_mut(id).into_iter().for_each(|entry| entry.returns_with.extend(&others));
         }
         self.raise_slices(out);
         self.resume_triggers(&triggers, out);
@@ -440,5 +449,6 @@ fn memo(entry: &mut Entry, life: Life) -> Memo {
         active_enter: entry.times.active_enter,
         trigger: entry.service().and_then(|service| service.facts.run.as_ref()?.trigger.clone()),
         connection: None,
+        returns_with: Vec::new(),
     }
 }

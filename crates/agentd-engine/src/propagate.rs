@@ -240,6 +240,7 @@ impl Manager {
             if let Some(entry) = self.entry_mut(*other) {
                 entry.returns_with.extend(took_it_down);
             }
+            self.touch(*other);
         }
     }
 

@@ -191,9 +191,9 @@ impl Manager {
         }
         if let Some(entry) = self.entry_mut(unit) {
             entry.job = Some(id);
-            if kind == JobType::Stop && plan.cause == Cause::Person {
-                entry.returns_with.clear(); // What a person stops stays down.
-            }
+        }
+        if kind == JobType::Stop && plan.cause == Cause::Person {
+            self.returns_no_more(unit); // What a person stops stays down.
         }
         self.queue.insert(id);
         self.set_job_alarm(id);
@@ -375,6 +375,15 @@ impl Manager {
             entry.failure = Some(reason);
             entry.returns_with.insert(cause);
         }
+        self.touch(unit);
         self.finish(id, JobResult::Dependency, out);
+    }
+
+    /// It does not return with what it went down with, or waited for.
+    pub(crate) fn returns_no_more(&mut self, unit: UnitId) {
+        if let Some(entry) = self.entry_mut(unit) {
+            entry.returns_with.clear();
+        }
+        self.touch(unit);
     }
 }

@@ -187,9 +187,7 @@ impl Manager {
         if self.shutdown.is_some() {
             return Err(RequestError::ShuttingDown);
         }
-        if let Some(entry) = self.entry_mut(unit) {
-            entry.returns_with.clear(); // What a person has called off does not come by itself.
-        }
+        self.returns_no_more(unit); // What a person has called off does not come by itself.
         self.finish(job, JobResult::Canceled, out);
         Ok(())
     }

@@ -282,3 +282,36 @@ fn a_timer_whose_triggers_are_others_now_goes_on_as_after_a_reload() {
         assert_eq!(second.spawns("a.service").len(), 1, "{case}");
     }
 }
+
+#[test]
+fn what_went_down_with_another_unit_returns_with_it_under_the_next_manager_too() {
+    let bound = |text| {
+        unit(text, |u| {
+            u.unit.binds_to.insert(name("a.service"));
+            u.unit.after.insert(name("a.service"));
+        })
+    };
+    let units = || [resilient(), bound("b.service"), bound("c.target"), bound("d.service")];
+    let mut first = Desk::new(units());
+    for unit in ["a.service", "b.service", "d.service"] {
+        first.run(unit);
+    }
+    first.start("c.target");
+    first.die("a.service", DIRTY);
+    first.stop("d.service");
+    for unit in ["b.service", "d.service"] {
+        first.die(unit, TERMINATED);
+    }
+    let mut second = first.heir(units());
+    let subs = second.subs();
+    assert_eq!(
+        ["a.service", "b.service", "c.target"].map(|unit| subs[unit]),
+        ["auto-restart", "dead", "dead"]
+    );
+    second.advance(secs(5));
+    second.up("a.service");
+    second.up("b.service");
+    assert_eq!((second.sub("b.service"), second.sub("c.target")), ("running", "active"));
+    assert_eq!(second.spawns("d.service").len(), 0, "a person has stopped it since");
+    assert!(second.kept().values().all(|memo| memo.returns_with.is_empty()));
+}

@@ -49,7 +49,7 @@ impl Record {
 /// The longest text of a service about itself that is kept, in bytes.
 const STATUS: usize = 200;
 
-/// A record in at most `room` bytes. What does not fit of what limits count is left out, the oldest first.
+/// A record in at most `room` bytes. What does not fit of the lists is left out.
 #[must_use]
 pub fn encode(record: &Record, room: usize) -> Vec<u8> {
     let mut record = record.clone();
@@ -61,7 +61,7 @@ pub fn encode(record: &Record, room: usize) -> Vec<u8> {
     }
 }
 
-/// Leaves out the oldest of what a limit counts; false if nothing is left.
+/// Leaves out the oldest of what a limit counts, then what it would return with; false if nothing is left.
 fn leave_out(memo: &mut Memo) -> bool {
     let (polls, triggers) = match &mut memo.life {
         Life::Socket { polls, triggers, .. } => (Some(polls), Some(triggers)),
@@ -69,7 +69,9 @@ fn leave_out(memo: &mut Memo) -> bool {
         _ => (None, None),
     };
     let mut counted = [polls, triggers, Some(&mut memo.recent_starts)].into_iter().flatten();
-    let Some(counted) = counted.find(|counted| !counted.is_empty()) else { return false };
+    let Some(counted) = counted.find(|counted| !counted.is_empty()) else {
+        return memo.returns_with.pop().is_some();
+    };
     counted.remove(0);
     true
 }
@@ -101,6 +103,7 @@ fn lines(record: &Record) -> String {
         text.put("socket", socket);
         text.some("source", source.as_ref().map(|text| short(text)));
     }
+    memo.returns_with.iter().for_each(|other| text.put("returns-with", other));
     match &memo.life {
         Life::Up { run, main, started, since, until, watchdog, access, status, exited, frozen } => {
             text.put("life", "up");
@@ -204,6 +207,10 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
             fields.iter().filter(|(name, _)| *name == key).filter_map(|(_, value)| value.parse().ok());
         values.map(|nanos| Monotonic(Duration::from_nanos(nanos))).collect::<Vec<_>>()
     };
+    let names = |key: &str| {
+        let values = fields.iter().filter(|(name, _)| *name == key);
+        values.filter_map(|(_, value)| UnitName::parse(value).ok()).collect::<Vec<_>>()
+    };
     let name = |key: &str| get(key).and_then(|name| UnitName::parse(name).ok());
     let life = match get("life")? {
         "up" => Life::Up {
@@ -255,6 +262,7 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
         inactive_exit: wall("inactive-exit"),
         active_enter: wall("active-enter"),
         trigger: name("trigger"),
+        returns_with: names("returns-with"),
         connection: name("socket").map(|socket| (socket, get("source").map(str::to_owned))),
     };
     Some(Record {
@@ -304,6 +312,7 @@ pub(super) mod tests {
                 active_enter: Some(Realtime(6)),
                 trigger: Some(UnitName::parse("a.socket").unwrap()),
                 connection: Some((UnitName::parse("b.socket").unwrap(), Some("uid 7".to_owned()))),
+                returns_with: ["c.service", "d.target"].map(|name| UnitName::parse(name).unwrap()).to_vec(),
             },
         }
     }
