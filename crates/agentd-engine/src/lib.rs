@@ -31,6 +31,7 @@ mod manager;
 pub mod memo;
 mod order;
 mod out;
+mod past;
 mod path;
 mod processes;
 mod propagate;
@@ -65,5 +66,6 @@ pub use event::{
 pub use ids::{AttachmentId, EffectId, InvocationId, JobId, RequestId};
 pub use manager::{Config, Manager};
 pub use memo::{Life, Memo};
+pub use past::Past;
 pub use state::{ActiveState, ServiceResult};
 pub use view::{ExecStatusView, JobView, SocketView, TimerView, UnitView};

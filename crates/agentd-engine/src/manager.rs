@@ -227,7 +227,7 @@ impl Manager {
             }
         }
         self.finish_shutdown(out);
-        self.keep_touched(out);
+        self.keep_touched(false, out);
     }
 
     /// Takes a service on by one event, and lets the rest of the manager know what came of it.

@@ -18,6 +18,7 @@ use crate::graph::{Relation, UnitId};
 use crate::ids::InvocationId;
 use crate::manager::Manager;
 use crate::out::{Ids, Out};
+use crate::past::Past;
 use crate::rate::Rate;
 use crate::restart::Restarts;
 use crate::service::{Process, Run, ServiceState};
@@ -56,6 +57,8 @@ pub struct Memo {
     pub connection: Option<(UnitName, Option<String>)>,
     /// It went down, or did not come up, because of these: it returns with any of them.
     pub returns_with: Vec<UnitName>,
+    /// What its lives before have left.
+    pub past: Past,
 }
 
 /// Where a unit stood.
@@ -159,8 +162,8 @@ impl Manager {
         }
     }
 
-    /// Has what is to be kept of the units that changed be kept.
-    pub(crate) fn keep_touched(&mut self, out: &mut Out<'_>) {
+    /// Has what is to be kept of the units that changed be kept. With `past` also of those that are down.
+    pub(crate) fn keep_touched(&mut self, past: bool, out: &mut Out<'_>) {
         let mut touched = std::mem::take(&mut self.touched);
         touched.sort_unstable();
         touched.dedup();
@@ -168,7 +171,8 @@ impl Manager {
             let again = self.comes_again(unit).then_some(out.now.monotonic);
             let timed = self.counts_for_a_timer(unit);
             let Some(entry) = self.entry_mut(unit) else { continue };
-            let keeps_down = timed || !entry.returns_with.is_empty();
+            let keeps_down =
+                timed || !entry.returns_with.is_empty() || past && Past::of(entry) != Past::default();
             let found = match keeping(entry, again) {
                 Keeping::Nothing if keeps_down && !entry.is_gone => Keeping::This(Life::Down),
                 found => found,
@@ -211,7 +215,7 @@ impl Manager {
         }
         let mut ids = std::mem::replace(&mut self.id_source, Ids::new([0; 16]));
         let mut out = Out { now: self.born, effects, ids: &mut ids, quietest: self.quietest };
-        self.keep_touched(&mut out);
+        self.keep_touched(true, &mut out);
         self.id_source = ids;
     }
 
@@ -322,6 +326,7 @@ impl Manager {
             service.facts.generation = memo.generation;
             service.facts.last_run = memo.last_run;
         }
+        memo.past.restore(entry);
         let counts = (memo.restarts, memo.restart_step, Rate::of(memo.recent_starts.iter().copied()));
         *entry.restarts() = Restarts::of(counts);
         entry.times.activated = memo.activated;
@@ -450,5 +455,6 @@ fn memo(entry: &mut Entry, life: Life) -> Memo {
         trigger: entry.service().and_then(|service| service.facts.run.as_ref()?.trigger.clone()),
         connection: None,
         returns_with: Vec::new(),
+        past: Past::of(entry),
     }
 }

@@ -45,6 +45,9 @@ impl Manager {
     pub(crate) fn exited(&mut self, id: EffectId, run: InvocationId, status: ExitStatus, out: &mut Out<'_>) {
         let Some((unit, who, facts)) = self.process(id, run) else { return };
         let outcome = facts.exited(who, status, out);
+        if who == Who::Main {
+            self.touch(unit); // The unit may live on without it.
+        }
         self.drive(unit, ServiceEvent::Gone { who, outcome }, out);
     }
 

@@ -315,3 +315,75 @@ fn what_went_down_with_another_unit_returns_with_it_under_the_next_manager_too()
     assert_eq!(second.spawns("d.service").len(), 0, "a person has stopped it since");
     assert!(second.kept().values().all(|memo| memo.returns_with.is_empty()));
 }
+
+#[test]
+fn a_service_that_has_exited_ends_with_the_status_of_its_process_under_the_next_manager_too() {
+    let unit = || {
+        service("a.service", |s| {
+            s.service_type = agentd_unit::ServiceType::Oneshot;
+            s.remain_after_exit = true;
+            s.life.success.codes.insert(3);
+            s.exec_stop = vec![command("/bin/stop")];
+        })
+    };
+    let mut first = Desk::new([unit()]);
+    first.start("a.service");
+    first.up("a.service");
+    first.exit("a.service", ExitStatus::Exited(3));
+    let mut second = first.heir([unit()]);
+    assert_eq!(second.view("a.service").exec_main, first.view("a.service").exec_main);
+    second.stop("a.service");
+    let environment = second.last_spawn("a.service").environment;
+    assert_eq!(
+        (environment.exit_status, environment.service_result),
+        (Some(ExitStatus::Exited(3)), Some(ServiceResult::Success))
+    );
+}
+
+#[test]
+fn a_service_that_lives_on_without_its_main_process_ends_as_that_did_under_the_next_manager_too() {
+    let unit = || service("a.service", |s| s.life.exit_type = agentd_unit::sections::ExitType::Cgroup);
+    for (status, sub) in [(DIRTY, "failed"), (CLEAN, "dead")] {
+        let mut first = Desk::new([unit()]);
+        first.run("a.service");
+        first.exit_main("a.service", status);
+        let mut second = first.heir([unit()]);
+        assert_eq!((second.sub("a.service"), second.view("a.service").main), ("running", None));
+        let asked = second.effects.iter().rev().find_map(|effect| match effect {
+            Effect::AwaitEmpty { id, run } => Some((*id, *run)),
+            _ => None,
+        });
+        let (id, run) = asked.unwrap();
+        second.event(Event::Emptied { id, run });
+        assert_eq!(second.sub("a.service"), sub);
+    }
+}
+
+#[test]
+fn what_is_shown_of_a_unit_that_is_down_is_the_same_after_a_re_execution() {
+    let units = || {
+        let needs = unit("c.service", |u| {
+            u.unit.requires.insert(name("b.service"));
+            u.unit.after.insert(name("b.service"));
+        });
+        let once = service("d.service", |s| s.service_type = agentd_unit::ServiceType::Oneshot);
+        [service("a.service", |_| {}), service("b.service", |_| {}), needs, once, unit("e.target", |_| {})]
+    };
+    let mut first = Desk::new(units());
+    first.run("a.service");
+    first.die("a.service", KILLED);
+    first.start("c.service");
+    first.fail_spawn("b.service", agentd_engine::SpawnFailureKind::Step { exit_status: 203 });
+    first.empty("b.service");
+    first.start("d.service");
+    first.up("d.service");
+    first.die("d.service", CLEAN);
+    first.start("e.target");
+    first.stop("e.target");
+    first.skip(secs(5));
+    first.manager.keep_all(&mut first.effects);
+    let second = first.heir(units());
+    for unit in ["a.service", "b.service", "c.service", "d.service", "e.target"] {
+        assert_eq!(second.view(unit), first.view(unit));
+    }
+}

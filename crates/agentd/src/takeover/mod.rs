@@ -1,6 +1,6 @@
 //! Agents that outlive their manager: what is kept for the next one, and how it goes on with that.
 //!
-//! - [`record`] is what is kept of one unit, as bytes.
+//! - [`record`] is what is kept of one unit, as bytes; `past` is the part of it that its lives before have left.
 //! - [`table`] is where: a file of fixed places in the runtime folder, one write for each unit that comes up or goes down.
 //! - [`crate::perform::takeover`] finds what the kernel still has of a run: its cgroup, its process, its pipe.
 //! - [`crate::watch::mains`] watches main processes that are no children of ours, whose end nothing else tells us.
@@ -13,6 +13,7 @@
 
 pub mod definition;
 pub mod handover;
+mod past;
 pub mod record;
 pub mod reexec;
 pub mod table;

@@ -4,10 +4,11 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use agentd_engine::{Boottime, InvocationId, Life, Memo, Monotonic, ServiceResult};
+use agentd_engine::{Boottime, InvocationId, Life, Memo, Monotonic, Past, ServiceResult};
 use agentd_unit::words::Words;
 use agentd_unit::{NotifyAccess, Realtime, UnitName};
 
+use super::past;
 use crate::perform::runs::Runs;
 
 /// What is kept of one unit.
@@ -49,7 +50,7 @@ impl Record {
 /// The longest text of a service about itself that is kept, in bytes.
 const STATUS: usize = 200;
 
-/// A record in at most `room` bytes. What does not fit of the lists is left out.
+/// A record in at most `room` bytes. What does not fit of the past and the lists is left out.
 #[must_use]
 pub fn encode(record: &Record, room: usize) -> Vec<u8> {
     let mut record = record.clone();
@@ -61,8 +62,12 @@ pub fn encode(record: &Record, room: usize) -> Vec<u8> {
     }
 }
 
-/// Leaves out the oldest of what a limit counts, then what it would return with; false if nothing is left.
+/// Leaves out the past, then the oldest of what a limit counts, then what it would return with; false if nothing is left.
 fn leave_out(memo: &mut Memo) -> bool {
+    if memo.past != Past::default() {
+        memo.past = Past::default();
+        return true;
+    }
     let (polls, triggers) = match &mut memo.life {
         Life::Socket { polls, triggers, .. } => (Some(polls), Some(triggers)),
         Life::Path { triggers, .. } => (None, Some(triggers)),
@@ -104,6 +109,7 @@ fn lines(record: &Record) -> String {
         text.some("source", source.as_ref().map(|text| short(text)));
     }
     memo.returns_with.iter().for_each(|other| text.put("returns-with", other));
+    past::write(&memo.past, &mut text);
     match &memo.life {
         Life::Up { run, main, started, since, until, watchdog, access, status, exited, frozen } => {
             text.put("life", "up");
@@ -163,15 +169,15 @@ fn lines(record: &Record) -> String {
     text.0
 }
 
-struct Lines(String);
+pub(super) struct Lines(String);
 
 impl Lines {
-    fn put(&mut self, key: &str, value: impl std::fmt::Display) {
+    pub(super) fn put(&mut self, key: &str, value: impl std::fmt::Display) {
         // Writing to a text cannot fail.
         let _never = writeln!(self.0, "{key}={value}");
     }
 
-    fn some(&mut self, key: &str, value: Option<impl std::fmt::Display>) {
+    pub(super) fn some(&mut self, key: &str, value: Option<impl std::fmt::Display>) {
         if let Some(value) = value {
             self.put(key, value);
         }
@@ -263,6 +269,7 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
         active_enter: wall("active-enter"),
         trigger: name("trigger"),
         returns_with: names("returns-with"),
+        past: past::read(get),
         connection: name("socket").map(|socket| (socket, get("source").map(str::to_owned))),
     };
     Some(Record {
@@ -277,6 +284,9 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use agentd_engine::{ExecStatusView, ExitStatus};
+    use agentd_unit::Signal;
+
     use super::*;
 
     pub(in super::super) fn sample(unit: &str) -> Record {
@@ -312,6 +322,26 @@ pub(super) mod tests {
                 active_enter: Some(Realtime(6)),
                 trigger: Some(UnitName::parse("a.socket").unwrap()),
                 connection: Some((UnitName::parse("b.socket").unwrap(), Some("uid 7".to_owned()))),
+                past: Past {
+                    result: ServiceResult::ExecCondition,
+                    exec_main: Some(ExecStatusView {
+                        pid: 4242,
+                        start: Realtime(7),
+                        exit: Some(Realtime(8)),
+                        status: Some(ExitStatus::Killed(Signal::KILL)),
+                    }),
+                    main_end: Some((ExitStatus::Exited(3), ServiceResult::Success)),
+                    errno: Some(-5),
+                    bus_error: Some("a.b".to_owned()),
+                    failure: Some("b.service failed to start".to_owned()),
+                    condition: true,
+                    assertion: false,
+                    unmet: Some("AssertPathExists=/x".to_owned()),
+                    came_up: true,
+                    active_exit: Some(Realtime(9)),
+                    inactive_enter: None,
+                    state_change: Some(Realtime(10)),
+                },
                 returns_with: ["c.service", "d.target"].map(|name| UnitName::parse(name).unwrap()).to_vec(),
             },
         }
