@@ -4,7 +4,7 @@
 //! # Invariants
 //! - What is kept of a unit is always enough to take it over, or nothing: a unit on its way up or down keeps what was
 //!   true before it set out, and one that somebody has asked to stop keeps nothing, or that it is to come again.
-//! - Taking over starts nothing and stops nothing; what has ended meanwhile ends as if it had just happened.
+//! - Taking over starts nothing and stops nothing but what somebody was restarting; what has ended meanwhile ends as if it had just happened.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,6 +86,8 @@ pub enum Life {
         exited: bool,
         /// Its processes stand still.
         frozen: bool,
+        /// Somebody restarts it: it is to end, and to come up again.
+        again: bool,
     },
     /// A service whose next start is due at this time.
     Waiting {
@@ -272,6 +274,11 @@ impl Manager {
         for unit in self.ids().collect::<Vec<_>>() {
             self.schedule_uphold(unit, out);
         }
+        for memo in memos.iter().filter(|memo| matches!(memo.life, Life::Up { again: true, .. })) {
+            let unit =
+                self.id(&memo.unit).filter(|id| self.entry(*id).is_some_and(|entry| !entry.is_at_rest()));
+            unit.into_iter().for_each(|unit| self.restart_by_manager(unit, out));
+        }
     }
 
     /// What goes on lies in slices that are up, whatever its newest definition calls them.
@@ -343,8 +350,19 @@ impl Manager {
 impl ServiceCore {
     /// Goes on with a life that another manager began.
     fn go_on(&mut self, unit: Arc<agentd_unit::Unit>, memo: &Memo, out: &mut Out<'_>) {
-        let Life::Up { run: id, main, started, since, until, watchdog, access, ref status, exited, frozen } =
-            memo.life
+        let Life::Up {
+            run: id,
+            main,
+            started,
+            since,
+            until,
+            watchdog,
+            access,
+            ref status,
+            exited,
+            frozen,
+            ..
+        } = memo.life
         else {
             return;
         };
@@ -408,18 +426,7 @@ fn service_life(service: &ServiceCore, again: Option<Monotonic>) -> Keeping {
         (S::Failed, _) => Keeping::This(Life::Failed { result: facts.result }),
         (S::AutoRestart { at, .. }, _) => waiting(at),
         (S::Running { .. } | S::Exited | S::Reload { .. } | S::StartPost { .. }, Some(run)) => {
-            Keeping::This(Life::Up {
-                run: run.id,
-                main: run.main.and_then(|main| main.pid),
-                started: facts.exec_main.map(|exec| exec.start),
-                since: run.up_since,
-                until: if let S::Running { until } = service.state { until } else { None },
-                watchdog: run.watchdog.map(|watchdog| watchdog.span()),
-                access: run.notify_access,
-                status: facts.status_text.clone(),
-                exited: service.state == S::Exited,
-                frozen: run.frozen,
-            })
+            up(service, run, false)
         }
         (
             S::Stop { .. }
@@ -430,9 +437,26 @@ fn service_life(service: &ServiceCore, again: Option<Monotonic>) -> Keeping {
             | S::FinalSigterm { .. }
             | S::FinalSigkill { .. },
             Some(run),
-        ) if run.stop_asked => again.map_or(Keeping::Nothing, waiting),
+        ) if run.stop_asked => again.map_or(Keeping::Nothing, |_| up(service, run, true)),
         _ => Keeping::Unchanged,
     }
+}
+
+fn up(service: &ServiceCore, run: &Run, again: bool) -> Keeping {
+    let (state, facts) = (service.state, &service.facts);
+    Keeping::This(Life::Up {
+        run: run.id,
+        main: run.main.and_then(|main| main.pid),
+        started: facts.exec_main.map(|exec| exec.start),
+        since: run.up_since,
+        until: if let ServiceState::Running { until } = state { until } else { None },
+        watchdog: run.watchdog.map(|watchdog| watchdog.span()),
+        access: run.notify_access,
+        status: facts.status_text.clone(),
+        exited: state == ServiceState::Exited,
+        frozen: run.frozen,
+        again,
+    })
 }
 
 fn memo(entry: &mut Entry, life: Life) -> Memo {

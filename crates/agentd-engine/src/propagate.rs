@@ -377,6 +377,19 @@ impl Manager {
         }
     }
 
+    /// A restart that somebody asked a manager before for.
+    pub(crate) fn restart_by_manager(&mut self, unit: UnitId, out: &mut Out<'_>) {
+        self.renew_graph(out);
+        let plan = self.plan_start(unit, JobType::Restart, Cause::Manager, JobMode::Replace);
+        match plan.and_then(|plan| self.check_conflicts(&plan, JobMode::Replace).map(|()| plan)) {
+            Ok(plan) => self.install(plan, None, out),
+            Err(error) => {
+                let name = self.name(unit);
+                out.log(Level::Notice, &name, None, None, format!("{name}: Not restarted now: {error}"));
+            }
+        }
+    }
+
     pub(crate) fn stop_by_manager(&mut self, unit: UnitId, out: &mut Out<'_>) {
         self.renew_graph(out);
         let plan = self.plan_stop(unit, Cause::Manager, JobMode::Replace);

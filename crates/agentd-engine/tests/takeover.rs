@@ -215,6 +215,16 @@ fn what_a_service_has_asked_for_holds_under_the_next_manager() {
     assert_eq!(second.sub("a.service"), "stop-sigterm");
 }
 
+/// Nothing is left of the run that was taken over.
+fn emptied(desk: &mut Desk) {
+    let asked = desk.effects.iter().rev().find_map(|effect| match effect {
+        Effect::AwaitEmpty { id, run } => Some((*id, *run)),
+        _ => None,
+    });
+    let (id, run) = asked.unwrap_or_else(|| panic!("nobody asks whether a run is empty"));
+    desk.event(Event::Emptied { id, run });
+}
+
 #[test]
 fn a_restart_that_no_manager_ends_is_made_up_for() {
     let unit = || service("a.service", |_| {});
@@ -222,11 +232,14 @@ fn a_restart_that_no_manager_ends_is_made_up_for() {
     first.run("a.service");
     first.restart("a.service");
     let mut second = first.heir([unit()]);
-    second.advance(secs(1));
-    assert_eq!(second.spawns("a.service").len(), 1, "it was on its way down");
+    let (id, run) = second.taken_over("a.service");
+    assert_eq!((second.sub("a.service"), second.spawns("a.service").len()), ("stop-sigterm", 0));
+    second.event(Event::Exited { id, run, status: TERMINATED });
+    emptied(&mut second);
+    assert_eq!(second.spawns("a.service").len(), 1, "what was on its way down has ended first");
     first.die("a.service", TERMINATED);
     let mut second = first.heir([unit()]);
-    second.advance(secs(1));
+    emptied(&mut second);
     assert_eq!(second.spawns("a.service").len(), 1, "it was on its way up");
     first.up("a.service");
     first.restart("a.service");

@@ -111,7 +111,7 @@ fn lines(record: &Record) -> String {
     memo.returns_with.iter().for_each(|other| text.put("returns-with", other));
     past::write(&memo.past, &mut text);
     match &memo.life {
-        Life::Up { run, main, started, since, until, watchdog, access, status, exited, frozen } => {
+        Life::Up { run, main, started, since, until, watchdog, access, status, exited, frozen, again } => {
             text.put("life", "up");
             text.put("run", run);
             text.some("main", main.as_ref());
@@ -126,6 +126,9 @@ fn lines(record: &Record) -> String {
             }
             if *frozen {
                 text.put("frozen", 1);
+            }
+            if *again {
+                text.put("restart", 1);
             }
         }
         Life::Waiting { at, result } => {
@@ -230,6 +233,7 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
             status: get("status").map(str::to_owned),
             exited: get("exited") == Some("1"),
             frozen: get("frozen") == Some("1"),
+            again: get("restart") == Some("1"),
         },
         "waiting" => Life::Waiting { at: Monotonic(span("due")?), result: result()? },
         "failed" => Life::Failed { result: result()? },
@@ -310,6 +314,7 @@ pub(super) mod tests {
                     status: Some("Working = on it".to_owned()),
                     exited: false,
                     frozen: true,
+                    again: true,
                 },
                 last_run: Some(InvocationId(0x1234_5678_9abc_def0_1234_5678_9abc_def0)),
                 generation: 3,
