@@ -145,13 +145,13 @@ impl Daemon {
         }
         let World { paths, held, loaded, .. } = &mut self.world;
         paths.inherit(held, loaded);
-        let taken = crate::watch::units::taken_over(&self.world);
+        let (taken, waiting) = (crate::watch::units::taken_over(&self.world), self.world.kept.waiting());
         self.handle(taken);
         while let Some(effect) = self.effects.pop_front() {
             perform(&mut self.world, effect, &mut self.events);
         }
         self.world.sockets.forget_handed();
-        for unit in self.world.kept.waiting() {
+        for unit in waiting {
             // Its folders are kept for a start that a person may yet call off.
             if let Some(view) = self.manager.unit(&unit) {
                 takeover::keep_folders(&mut self.world, &view.unit);

@@ -253,23 +253,29 @@ fn what_follows_a_kill_of_the_whole_cgroup_runs_to_its_end() {
 }
 
 #[test]
-fn a_command_of_a_unit_that_froze_itself_runs() {
+fn a_command_of_a_unit_that_was_frozen_from_outside_runs() {
     if !is_root() {
         return;
     }
-    let setup = Setup::new("frozen-itself");
-    let own = "with open('/proc/self/cgroup') as file:\n    path = file.read().split('0::')[1].split('\\n')[0]\n\
-        roots = [root for root in ('/sys/fs/cgroup', '/sys/fs/cgroup/unified') if os.path.exists(root + path + '/cgroup.freeze')]\n\
-        if os.fork() == 0:\n    open(roots[0] + path + '/cgroup.freeze', 'w').write('1') if roots else None\n    os._exit(0)\n\
-        time.sleep(1000)\n";
-    unit(&setup, "cold", "ExecReload = [\"/bin/true\"]\nExecStop = [\"/bin/true\"]", own);
+    let setup = Setup::new("frozen-outside");
+    let on = "open(sys.argv[0] + '.on', 'w')\ntime.sleep(1000)\n";
+    unit(&setup, "cold", "ExecReload = [\"/bin/true\"]\nExecStop = [\"/bin/true\"]", on);
     let mut manager = setup.start();
     manager.ok(&["start", "cold"]);
+    let cgroups = fs::read_to_string(format!("/proc/{}/cgroup", manager.main_pid("cold"))).unwrap();
+    let own = cgroups.lines().find_map(|line| line.strip_prefix("0::")).unwrap();
+    let roots =
+        ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(|root| PathBuf::from(format!("{root}{own}")));
+    let Some(folder) = roots.into_iter().find(|folder| folder.join("cgroup.freeze").exists()) else { return };
     let begun = Instant::now();
     for verb in ["reload", "stop"] {
+        fs::write(folder.join("cgroup.freeze"), "1").unwrap();
+        manager.until("it does not freeze", |_| {
+            fs::read_to_string(folder.join("cgroup.events")).unwrap().contains("frozen 1")
+        });
         manager.ok(&[verb, "cold"]);
     }
-    assert!(begun.elapsed() < Duration::from_secs(8), "nothing waits for it to thaw");
+    assert!(begun.elapsed() < Duration::from_secs(9), "nothing waits for it to thaw");
 }
 
 #[test]
