@@ -29,27 +29,29 @@ pub fn read(path: &Path) -> io::Result<String> {
 /// The variables, in the order of the text.
 ///
 /// Lines that begin with `#` or `;` are comments; a line that assigns nothing, or to no name, is left out. A value ends
-/// with its line. Outside of quotes a backslash takes the next character as it is; within double quotes only before
-/// `"`, `\`, `` ` `` and `$`; within single quotes never. A backslash at the end of a line joins the next one.
+/// with its line. Quotes count where a value begins and right behind quotes, and what is between them may be several
+/// lines; behind the first plain character they are characters like any other. Outside of quotes a backslash takes the
+/// next character as it is; within double quotes only before `"`, `\`, `` ` `` and `$`; within single quotes never. A
+/// backslash at the end of a line joins the next one.
 #[must_use]
 pub fn parse(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut chars = text.chars().peekable();
     loop {
-        while chars.next_if(|c| c.is_whitespace()).is_some() {}
+        while chars.next_if(|c| is_white(*c)).is_some() {}
         match chars.peek() {
             None => return found,
             Some('#' | ';') => skip_comment(&mut chars),
             Some(_) => {
                 let mut name = String::new();
-                while let Some(c) = chars.next_if(|c| !matches!(c, '=' | '\n')) {
+                while let Some(c) = chars.next_if(|c| *c != '=' && !is_end(*c)) {
                     name.push(c);
                 }
                 if chars.next_if_eq(&'=').is_none() {
                     continue;
                 }
                 let value = value(&mut chars);
-                let name = name.trim();
+                let name = name.trim_end_matches(is_white);
                 if agentd_unit::values::environment::name(name).is_ok() {
                     found.push((name.to_owned(), value));
                 }
@@ -58,11 +60,20 @@ pub fn parse(text: &str) -> Vec<(String, String)> {
     }
 }
 
+fn is_white(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r')
+}
+
+/// Whether a line ends here: that of Windows ends in two such characters.
+fn is_end(c: char) -> bool {
+    matches!(c, '\n' | '\r')
+}
+
 /// To the end of the line; one that ends in a backslash goes on.
 fn skip_comment(chars: &mut Peekable<Chars<'_>>) {
     while let Some(c) = chars.next() {
         match c {
-            '\n' => return,
+            c if is_end(c) => return,
             '\\' => drop(chars.next()),
             _ => {}
         }
@@ -71,34 +82,38 @@ fn skip_comment(chars: &mut Peekable<Chars<'_>>) {
 
 fn value(chars: &mut Peekable<Chars<'_>>) -> String {
     let mut value = String::new();
-    // White space before and behind the value does not count, unless it is quoted or escaped.
-    while chars.next_if(|c| *c == ' ' || *c == '\t').is_some() {}
-    let mut kept = 0;
-    while let Some(c) = chars.next() {
+    while let Some(c) = chars.next_if(|c| !is_end(*c)) {
         match c {
-            '\n' => break,
-            '\'' => {
-                value.extend(chars.by_ref().take_while(|c| *c != '\''));
-                kept = value.len();
-            }
-            '"' => {
-                double_quoted(chars, &mut value);
-                kept = value.len();
-            }
-            '\\' => {
-                value.extend(chars.next().filter(|c| *c != '\n'));
-                kept = value.len();
-            }
+            '\'' => value.extend(chars.by_ref().take_while(|c| *c != '\'')),
+            '"' => double_quoted(chars, &mut value),
+            c if is_white(c) => {}
             c => {
-                value.push(c);
-                if !c.is_whitespace() {
-                    kept = value.len();
-                }
+                plain(c, chars, &mut value);
+                break;
             }
         }
     }
-    value.truncate(kept);
     value
+}
+
+/// From the first character without quotes to the end of the line, where white space does not count unless it is
+/// escaped.
+fn plain(first: char, chars: &mut Peekable<Chars<'_>>, value: &mut String) {
+    let mut kept = value.len();
+    let mut next = Some(first);
+    while let Some(c) = next {
+        if c == '\\' {
+            value.extend(chars.next().filter(|c| !is_end(*c)));
+            kept = value.len();
+        } else {
+            value.push(c);
+            if !is_white(c) {
+                kept = value.len();
+            }
+        }
+        next = chars.next_if(|c| !is_end(*c));
+    }
+    value.truncate(kept);
 }
 
 fn double_quoted(chars: &mut Peekable<Chars<'_>>, value: &mut String) {
@@ -132,6 +147,28 @@ mod tests {
             ("1A=x\nno name=x\nC=y", vec![("C", "y")]),
             ("# comment \\\nA=1\nB=2", vec![("B", "2")]),
             ("A='un\nclosed", vec![("A", "un\nclosed")]),
+            ("A=1\r\nB=2\r\n# c\rC=3", vec![("A", "1"), ("B", "2"), ("C", "3")]),
+        ] {
+            let expected: Vec<_> = expected.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+            assert_eq!(parse(text), expected, "{text}");
+        }
+    }
+
+    /// What systemd 252's own library says of each.
+    #[test]
+    fn quotes_count_only_where_a_value_begins_and_behind_quotes() {
+        for (text, expected) in [
+            (r#"A={"a": 1}"#, vec![("A", r#"{"a": 1}"#)]),
+            (r#"A=--opt="foo bar" -x"#, vec![("A", r#"--opt="foo bar" -x"#)]),
+            ("A=it's fine\nB='q'", vec![("A", "it's fine"), ("B", "q")]),
+            (r#"A="double" tail"#, vec![("A", "doubletail")]),
+            ("A='a'\"b\" c 'd' e\"", vec![("A", "abc 'd' e\"")]),
+            (r#"A="x" \y 'q'"#, vec![("A", "xy 'q'")]),
+            ("A= 'a' \nB=\"a \"   \nC=a \\ ", vec![("A", "a"), ("B", "a "), ("C", "a  ")]),
+            ("A= \"a\nb\" \"c\"   \"d\n", vec![("A", "a\nbcd\n")]),
+            ("A=x \\\r\nB=3", vec![("A", "x "), ("B", "3")]),
+            ("A=\"a\\\r\nb\"", vec![("A", "a\\\r\nb")]),
+            ("A=a\\", vec![("A", "a")]),
         ] {
             let expected: Vec<_> = expected.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
             assert_eq!(parse(text), expected, "{text}");
