@@ -198,22 +198,47 @@ fn joined(paths: &[PathBuf]) -> String {
 /// Replaces `$VAR` and `${VAR}` in arguments, systemd.service(5) "COMMAND LINES".
 ///
 /// `${VAR}` is replaced in place and stays one argument; an argument that is exactly `$VAR` is split at white space
-/// into none, one or several; `$$` is a dollar sign. What is not set becomes empty.
+/// that no quotes keep into none, one or several; `$$` is a dollar sign. What is not set becomes empty.
 #[must_use]
 pub fn expand(argv: &[String], env: &BTreeMap<String, String>) -> Vec<String> {
     let mut expanded = Vec::with_capacity(argv.len());
     for (i, arg) in argv.iter().enumerate() {
         let whole = arg.strip_prefix('$').filter(|name| i > 0 && is_name(name));
         match whole {
-            Some(name) => {
-                expanded.extend(
-                    env.get(name).into_iter().flat_map(|v| v.split_ascii_whitespace()).map(str::to_owned),
-                );
-            }
+            Some(name) => expanded.extend(env.get(name).into_iter().flat_map(|value| split(value))),
             None => expanded.push(in_place(arg, env)),
         }
     }
     expanded
+}
+
+/// The words of a variable: quotes keep white space and go, a backslash takes the next character as it is, and quotes
+/// that are never closed end with the value. A word of nothing, `''`, is none, as in systemd 252.
+fn split(value: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted: Option<char> = None;
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        let word = match words.last_mut() {
+            Some(word) if quoted.is_some() || !is_white(c) => word,
+            _ => {
+                words.push(String::new());
+                continue;
+            }
+        };
+        match c {
+            '\\' => word.extend(chars.next()),
+            '"' | '\'' if quoted == Some(c) => quoted = None,
+            '"' | '\'' if quoted.is_none() => quoted = Some(c),
+            c => word.push(c),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+fn is_white(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r')
 }
 
 fn in_place(arg: &str, env: &BTreeMap<String, String>) -> String {
@@ -321,6 +346,26 @@ mod tests {
         ] {
             let argv = ["prog".to_owned(), arg.to_owned()];
             assert_eq!(expand(&argv, &env)[1..], expected[..], "{arg}");
+        }
+    }
+
+    /// What systemd 252's own library says of each.
+    #[test]
+    fn quotes_in_a_variable_keep_its_words_together() {
+        for (value, expected) in [
+            ("-Y '-O 1' \"z z\"", vec!["-Y", "-O 1", "z z"]),
+            ("a 'b c", vec!["a", "b c"]),
+            ("a'b c'd", vec!["ab cd"]),
+            (r"a\ b c\x20d", vec!["a b", "cx20d"]),
+            (r#"c:\dir "q\"t""#, vec!["c:dir", "q\"t"]),
+            ("a '' b", vec!["a", "b"]),
+            ("a\nb\rc\td\u{b}e", vec!["a", "b", "c", "d\u{b}e"]),
+            (r"a 'b\", vec!["a", "b"]),
+            ("''", vec![]),
+        ] {
+            let env = [("V".to_owned(), value.to_owned())].into();
+            let argv = ["prog".to_owned(), "$V".to_owned()];
+            assert_eq!(expand(&argv, &env)[1..], expected[..], "{value}");
         }
     }
 }
