@@ -58,6 +58,14 @@ ExecStartPre = [["-/bin/a"], ["/bin/b"], ["/bin/c"]]
 }
 
 #[test]
+fn escapes_of_a_text_are_resolved() {
+    let keys = "StandardInputText=a\\x20b\\tc %p\nSetCredential=x:50%n\\x20\\n\n";
+    let imported = import("a.service", "a.service", &format!("[Service]\nExecStart=/bin/a\n{keys}"));
+    assert!(imported.text.contains("StandardInputText = \"a b\\tc %p\"\n"), "{}", imported.text);
+    assert!(imported.text.contains("SetCredential = \"x:50%%n \\n\"\n"), "{}", imported.text);
+}
+
+#[test]
 fn what_cannot_be_taken_over_stays_as_a_comment_and_is_said_with_its_place() {
     let imported = import(
         "t@.service",

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agentd_unit::sections::{Credential, CredentialSource};
 use agentd_unit::{
     Body, LoadState, LocalZone, ParseContext, Parsed, ServiceSection, SourceFile, SpecifierContext, UnitName,
     parse_unit,
@@ -146,6 +147,26 @@ fn an_empty_value_makes_every_scalar_what_it_is_by_default() {
     }
     // Behind the empty value a new one counts.
     assert_eq!(service(&format!("{RUN}Nice=5\nNice=\nNice=7\n")), service(&format!("{RUN}Nice=7\n")));
+}
+
+#[test]
+fn escapes_in_texts_are_resolved_where_systemd_resolves_them() {
+    let is = |keys: &str| service(&format!("{RUN}{keys}"));
+    let secret = |keys: &str| match &is(keys).credentials[..] {
+        [Credential { source: CredentialSource::Text(secret), .. }] => Some(secret.0.clone()),
+        _ => None,
+    };
+    assert_eq!(secret("SetCredential=x:a\\x20b\\nsecond: %n\n").unwrap(), b"a b\nsecond: %n");
+    assert_eq!(secret("SetCredential=x:\\xff\n").unwrap(), [0xff]);
+    assert_eq!(secret("SetCredential=x:a\\q\n"), None);
+    assert_eq!(
+        is("StandardInputText=a\\x20b\\nsecond %p \\x25p\n").execution.input_data,
+        b"a b\nsecond a a\n"
+    );
+    assert_eq!(is("StandardInputText=one\nStandardInputText=\\n\n").execution.input_data, b"one\n\n\n");
+    let found = findings(format!("{RUN}SetCredential=x:hush\\q\nStandardInputText=a\\q\n").as_bytes());
+    assert!(found.iter().all(|told| told.starts_with("w ") && !told.contains("hush")), "{found:?}");
+    assert_eq!(found.len(), 2, "{found:?}");
 }
 
 #[test]

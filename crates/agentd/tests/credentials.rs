@@ -123,7 +123,17 @@ fn all_secrets_of_a_kind_are_imported_from_the_machines_stores() {
     );
     unit("reset", "ImportCredential = [\"app.*\"]\nSetCredential = { more = \"set\" }");
     setup.file("units/reset.service.d/x.toml", "[Service]\nImportCredential = []\n");
+    unit(
+        "loaded",
+        "LoadCredential = [\"app.one\", \"nobody.has\", \"other\"]\nSetCredential = { more = \"set\" }",
+    );
     let mut manager = setup.start();
+    manager.ok(&["start", "loaded"]);
+    let seen = fs::read_to_string(manager.path("out")).unwrap();
+    assert_eq!(
+        seen, "app.one system\nmore set\nother no\n",
+        "the machine's own come first, and one may be missing"
+    );
     manager.ok(&["start", "import"]);
     let seen = fs::read_to_string(manager.path("out")).unwrap();
     assert_eq!(seen, "app.one system\napp.two loaded\nexact exact\nmore set\n");

@@ -216,7 +216,9 @@ impl Collector<'_> {
             _ => text,
         };
         let shape = setting.slot.shape();
-        let item = match self.item(text, shape, value, setting.slot.names_units()) {
+        let item = value::escaped(setting.key, text)
+            .unwrap_or_else(|| self.item(text, shape, value, setting.slot.names_units()));
+        let item = match item {
             Ok(item) => item,
             Err(refused) => {
                 let message = format!("[{section}] {}: {}", key.text, refused.why);

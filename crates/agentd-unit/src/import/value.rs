@@ -45,6 +45,28 @@ pub(super) fn item(text: &str, shape: Shape) -> Result<Item, Refused> {
     })
 }
 
+/// The value of a key whose text has escapes in systemd's syntax, which are TOML's own there.
+pub(super) fn escaped(key: &str, text: &str) -> Option<Result<Item, Refused>> {
+    let resolved = |text: &str, secret: bool| {
+        let wrong =
+            || Refused::with_help("has escapes that make no valid UTF-8", "no text in TOML can have them");
+        String::from_utf8(words::unescaped(text, secret)?).map_err(|_| wrong())
+    };
+    let text = match key {
+        "StandardInputText" if text.contains('\\') => {
+            resolved(text, false).map(|text| specifiers_escaped(&text))
+        }
+        "SetCredential" => {
+            let (name, secret) = text.split_once(':')?;
+            // Behind the name nothing is a specifier in systemd's syntax.
+            let secret = resolved(secret, true).map(|secret| secret.replace('%', "%%"));
+            secret.map(|secret| format!("{}:{secret}", specifiers_escaped(name)))
+        }
+        _ => return None,
+    };
+    Some(text.map(|text| Item::Scalar(string(&text))))
+}
+
 /// Each command of a line as a list of its words.
 fn commands(text: &str) -> Result<Vec<String>, Refused> {
     let words = words::split_with(text, Escapes::Relaxed)?;

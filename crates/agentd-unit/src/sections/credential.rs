@@ -25,9 +25,9 @@ pub enum CredentialSource {
     Text(Secret),
 }
 
-/// A text that is shown nowhere.
+/// What is shown nowhere.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
+pub struct Secret(pub Vec<u8>);
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

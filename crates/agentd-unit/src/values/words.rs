@@ -76,6 +76,27 @@ pub fn unknown_escape(text: &str) -> Option<&str> {
     None
 }
 
+/// The bytes of a text with its escapes resolved, systemd.syntax(7); quotes are characters like any other.
+///
+/// # Errors
+/// A backslash at the end, an unknown escape, and one that makes no character. The text is not quoted in it if it is
+/// `secret`.
+pub fn unescaped(text: &str, secret: bool) -> Result<Vec<u8>, Refused> {
+    let mut cursor = Cursor { text, at: 0, escapes: Escapes::Resolve };
+    let mut bytes = Vec::with_capacity(text.len());
+    while cursor.peek().is_some() {
+        bytes.extend_from_slice(cursor.run(|byte| byte != b'\\').as_bytes());
+        if cursor.next().is_some() {
+            cursor.escape(&mut bytes).map_err(|refused| {
+                let hidden =
+                    || Refused::with_help("has a backslash that is no escape", "write \\\\ for a backslash");
+                if secret { hidden() } else { refused }
+            })?;
+        }
+    }
+    Ok(bytes)
+}
+
 struct Cursor<'t> {
     text: &'t str,
     at: usize,

@@ -24,10 +24,10 @@ const EXIT_CREDENTIALS: u8 = 243;
 /// The most that all secrets of a unit may take together, systemd.exec(5).
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Where secrets without a path are looked for, in this order.
+/// The machine's own secrets.
 const STORES: [&str; 3] = ["/etc/credstore", "/run/credstore", "/usr/lib/credstore"];
 
-/// Where ImportCredential looks besides, and first: what the machine was started with.
+/// What the machine was started with.
 const MACHINE: &str = "/run/credentials/@system";
 
 /// Where the secrets of a unit are, whether it has any or not.
@@ -88,7 +88,7 @@ fn collect(credentials: &[Credential], admit: Admit<'_>) -> Result<Vec<(String, 
         let text = |c: &&Credential| c.id == id && matches!(c.source, CredentialSource::Text(_));
         let has_text = credentials.iter().any(|c| text(&c));
         let secret = match &credential.source {
-            CredentialSource::Text(secret) => secret.0.clone().into_bytes(),
+            CredentialSource::Text(secret) => secret.0.clone(),
             CredentialSource::File(path) => match read(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && has_text => continue,
                 Err(e) => {
@@ -120,9 +120,10 @@ fn collect(credentials: &[Credential], admit: Admit<'_>) -> Result<Vec<(String, 
                 continue;
             }
             CredentialSource::Store(name) => match stored(name) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound && has_text => continue,
+                // What nobody gave to the machine, the unit goes without.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 result => {
-                    result.map_err(|e| failed(format!("LoadCredential={id}: no store has {name}: {e}")))?
+                    result.map_err(|e| failed(format!("LoadCredential={id}: {name} cannot be read: {e}")))?
                 }
             },
         };
@@ -153,7 +154,7 @@ fn import(pattern: &str) -> Vec<(String, PathBuf)> {
         None => name == pattern,
     };
     let mut found: Vec<(String, PathBuf)> = Vec::new();
-    for store in [MACHINE].iter().chain(&STORES) {
+    for store in places() {
         let Ok(entries) = fs::read_dir(store) else { continue };
         for entry in entries.flatten() {
             let Ok(name) = entry.file_name().into_string() else { continue };
@@ -167,8 +168,13 @@ fn import(pattern: &str) -> Vec<(String, PathBuf)> {
     found
 }
 
+/// Where secrets that have no path are looked for, in this order.
+fn places() -> impl Iterator<Item = &'static str> {
+    [MACHINE].into_iter().chain(STORES)
+}
+
 fn stored(name: &str) -> io::Result<Vec<u8>> {
-    let path = STORES.iter().map(|store| Path::new(store).join(name)).find(|path| path.exists());
+    let path = places().map(|store| Path::new(store).join(name)).find(|path| path.exists());
     read(&path.ok_or(io::ErrorKind::NotFound)?)
 }
 

@@ -1,7 +1,7 @@
 //! The keys of secrets.
 
 use super::super::{Setting, Slot};
-use super::list;
+use super::{list, unescaped};
 use crate::assignment::{Raw, Value};
 use crate::draft::Draft;
 use crate::schema::apply::{ApplyContext, resets};
@@ -86,7 +86,7 @@ fn set_credential(value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_
             for (name, item) in table {
                 let id = id(&name.text).map_err(|refused| cx.refuse(&name.span, refused));
                 if let (Ok(id), Some(text)) = (id, cx.text(item, "a string")) {
-                    put(credentials, id, text.into_owned());
+                    put(credentials, id, text.into_owned().into_bytes());
                 }
             }
             return;
@@ -94,18 +94,29 @@ fn set_credential(value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_
         _ => vec![value],
     };
     for part in parts {
-        let Some(text) = cx.text(part, "a string \"name:text\"") else { continue };
-        let Some((name, secret)) = text.split_once(':') else {
-            cx.refuse(&part.span, Refused::with_help("has no ':'", "write name:text"));
-            continue;
-        };
-        if let Some(id) = cx.take(&part.span, id(name)) {
-            put(credentials, id, secret.to_owned());
+        if let Some((id, secret)) = name_and_text(part, cx) {
+            put(credentials, id, secret);
         }
     }
 }
 
-fn put(credentials: &mut Vec<Credential>, id: String, text: String) {
+/// Both parts of `name:text`. In systemd's syntax the text has escapes, and no specifiers.
+fn name_and_text(part: &Value<'_>, cx: &mut ApplyContext<'_>) -> Option<(String, Vec<u8>)> {
+    let wanted = "a string \"name:text\"";
+    let text = if cx.foreign { cx.scalar(part, wanted)? } else { cx.text(part, wanted)? };
+    let Some((name, secret)) = text.split_once(':') else {
+        cx.refuse(&part.span, Refused::with_help("has no ':'", "write name:text"));
+        return None;
+    };
+    if !cx.foreign {
+        return Some((cx.take(&part.span, id(name))?, secret.as_bytes().to_vec()));
+    }
+    let name = cx.expand(name, &part.span);
+    let id = cx.take(&part.span, name.and_then(|name| id(&name)))?;
+    Some((id, unescaped(secret, true, &part.span, cx)?))
+}
+
+fn put(credentials: &mut Vec<Credential>, id: String, secret: Vec<u8>) {
     credentials.retain(|c| c.id != id || !matches!(c.source, CredentialSource::Text(_)));
-    credentials.push(Credential { id, source: CredentialSource::Text(Secret(text)) });
+    credentials.push(Credential { id, source: CredentialSource::Text(Secret(secret)) });
 }

@@ -11,12 +11,14 @@ mod resources;
 mod sandbox;
 mod streams;
 
+use std::ops::Range;
+
 pub(super) use resources::OF_SLICES;
 
 use super::apply::{ApplyContext, append, resets};
 use super::{Setting, joined};
 use crate::assignment::{Raw, Value};
-use crate::values::Refused;
+use crate::values::{Refused, words};
 
 /// How many keys there are.
 const COUNT: usize = process::SETTINGS.len()
@@ -96,6 +98,12 @@ pub(super) fn texts<T>(
         let Some(text) = cx.text(part, wanted) else { continue };
         field.extend(cx.take(&part.span, parser(&text)));
     }
+}
+
+/// A text in systemd's syntax with its escapes resolved. One that has a backslash that is no escape is left out with a
+/// warning, as systemd does.
+fn unescaped(text: &str, secret: bool, span: &Range<usize>, cx: &mut ApplyContext<'_>) -> Option<Vec<u8>> {
+    words::unescaped(text, secret).map_err(|refused| cx.warn(span, refused)).ok()
 }
 
 /// Appends the words of a list, or one number, each parsed; an empty list takes back what was set before.

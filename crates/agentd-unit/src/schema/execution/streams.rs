@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::super::{Setting, Slot};
-use super::{scalar, texts};
-use crate::assignment::Value;
+use super::{scalar, texts, unescaped};
+use crate::assignment::{Raw, Value};
 use crate::draft::Draft;
 use crate::schema::apply::{ApplyContext, resets, set};
 use crate::values::{Refused, numbers, path, stream};
@@ -21,8 +21,9 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "StandardInputText",
-        Slot::Own("lines of text", |value, d, cx| {
-            input(value, d, cx, |text| Ok([text.as_bytes(), b"\n"].concat()));
+        Slot::Own("lines of text", |value, d, cx| match &value.raw {
+            Raw::Text(text) if cx.foreign && text.contains('\\') => escaped_input(text, value, d, cx),
+            _ => input(value, d, cx, |text| Ok([text.as_bytes(), b"\n"].concat())),
         }),
         "What descriptor 0 reads, each line with its end, with data.",
     ),
@@ -130,6 +131,17 @@ fn input(
         data.clear();
     }
     data.extend(found.into_iter().flatten());
+}
+
+/// Adds a text in systemd's syntax: escapes first, so that what a specifier stands for has none.
+fn escaped_input(text: &str, value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
+    let Some(bytes) = unescaped(text, false, &value.span, cx) else { return };
+    let Ok(line) = String::from_utf8(bytes) else {
+        let why = "has escapes that make no valid UTF-8";
+        return cx.warn(&value.span, Refused::with_help(why, "write such bytes with StandardInputData"));
+    };
+    let line = cx.expand(&line, &value.span).map(|line| format!("{line}\n").into_bytes());
+    draft.service.execution.input_data.extend(cx.take(&value.span, line).into_iter().flatten());
 }
 
 /// The stream's header has one line for it.
