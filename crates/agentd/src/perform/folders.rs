@@ -92,7 +92,8 @@ pub fn make(
         for path in &paths {
             // What a dynamic user leaves must not be open to whoever has its number next.
             let mode = if dynamic && kind.owned { kind.mode & 0o700 } else { kind.mode };
-            one(path, mode, owner.filter(|_| kind.owned), dynamic).map_err(|error| {
+            let made = if kind.owned { one(path, mode, owner, dynamic) } else { configuration(path, mode) };
+            made.map_err(|error| {
                 let text = format!("{}: {} cannot be made: {error}", kind.key, path.display());
                 step(kind.exit_status, text)
             })?;
@@ -105,7 +106,7 @@ pub fn make(
 /// Makes one folder with the owner and mode that it is to have. A link in its place is refused: whoever could put
 /// it there would be given what it leads to.
 fn one(path: &Path, mode: u32, owner: Option<&Identity>, dynamic: bool) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o755).create(path)?;
+    ensure(path, mode)?;
     let folder = open_folder(path)?;
     if let Some(who) = owner {
         if dynamic && folder.metadata()?.uid() != who.uid {
@@ -116,6 +117,26 @@ fn one(path: &Path, mode: u32, owner: Option<&Identity>, dynamic: bool) -> io::R
         fchown(&folder, Some(who.uid), Some(who.gid))?;
     }
     folder.set_permissions(Permissions::from_mode(mode))
+}
+
+/// Makes a folder of configuration. One that is there is the administrator's: nothing about it is changed.
+fn configuration(path: &Path, mode: u32) -> io::Result<()> {
+    if ensure(path, mode)? {
+        return open_folder(path)?.set_permissions(Permissions::from_mode(mode));
+    }
+    if fs::metadata(path)?.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
+}
+
+/// Makes a folder and those above it; whether it is new.
+fn ensure(path: &Path, mode: u32) -> io::Result<bool> {
+    if let Some(above) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o755).create(above)?;
+    }
+    match DirBuilder::new().mode(mode).create(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Gives away all that is in a folder; links themselves and not what they lead to.
@@ -162,5 +183,44 @@ pub fn remove(unit: &UnitName, paths: &[PathBuf]) {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of a test's own, gone with it.
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("agentd-folders-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn configuration_that_is_there_keeps_its_mode() {
+        let place = Place::new("configuration");
+        let path = place.0.join("above/etc");
+        configuration(&path, 0o750).unwrap();
+        assert_eq!((mode(&path), mode(&place.0.join("above"))), (0o750, 0o755), "new");
+        fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
+        configuration(&path, 0o755).unwrap();
+        assert_eq!(mode(&path), 0o700, "there already");
+        fs::write(path.join("file"), "").unwrap();
+        assert!(configuration(&path.join("file"), 0o755).is_err());
     }
 }
