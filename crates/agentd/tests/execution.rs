@@ -236,6 +236,19 @@ fn the_input_may_stand_in_the_unit() {
 }
 
 #[test]
+fn all_lines_that_are_kept_are_shown_unless_a_number_is_said() {
+    let setup = Setup::new("all-lines");
+    let keys = "Type = \"oneshot\"\nExecStart = [\"/usr/bin/seq\", \"1001\", \"1030\"]";
+    setup.unit("many.service", &format!("[Service]\n{keys}\n"));
+    let mut manager = setup.start();
+    manager.ok(&["start", "many"]);
+    let shown = |logs: String| logs.lines().filter(|line| line.contains(": 10")).count();
+    assert_eq!(shown(manager.ok(&["logs", "many"])), 30);
+    assert_eq!(manager.ok(&["logs", "-n", "5", "many"]).lines().count(), 5);
+    assert!(shown(text(&manager.ctl(&["status", "many"]))) < 10, "the page has its last ten");
+}
+
+#[test]
 fn a_stored_descriptor_may_be_a_standard_one() {
     let setup = Setup::new("streams-named");
     let out = setup.path("out").display().to_string();

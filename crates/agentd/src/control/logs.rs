@@ -9,16 +9,13 @@ use super::{Answer, continued, last};
 use crate::log::{Entry, Origin};
 use crate::world::World;
 
-/// How many lines are shown where the client does not say.
-const DEFAULT_LINES: usize = 10;
-
 /// How many entries stand in one reply: with lines of up to 64 KiB, a page that is too long is cut in two.
 const PAGE: usize = 256;
 
 /// How many bytes of text stand in one reply, well below the bound on a frame even when every byte is escaped.
 const PAGE_BYTES: usize = 128 << 10;
 
-/// Sends the newest lines of a unit, and with `follow` each new one as it comes, unless the journal has them: then the
+/// Sends the newest lines of a unit, all that are kept where the client does not say how many, and with `follow` each new one as it comes, unless the journal has them: then the
 /// call ends with that word.
 pub fn send(
     view: &UnitView,
@@ -33,7 +30,7 @@ pub fn send(
     let unit = &view.unit.name;
     let identifier = unit.stem().to_owned();
     let source = if world.journal_has(unit) { LogSource::Journal } else { LogSource::Embedded };
-    let lines = request.lines.map_or(DEFAULT_LINES, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    let lines = request.lines.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
     let Some(log) = &world.log else {
         return answer.send(last(&GetLogsReply { source, entries: Vec::new() }));
     };
