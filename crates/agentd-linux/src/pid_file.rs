@@ -62,9 +62,9 @@ pub fn remove(path: &Path, owners: &[u32]) -> io::Result<()> {
     }
 }
 
-/// Digits alone, but for the spaces and the end of the line behind them.
+/// Digits alone, but for the spaces around them and the end of the line.
 fn parse(text: &str) -> Option<u32> {
-    let line = text.lines().next()?.trim_end();
+    let line = text.lines().next()?.trim();
     let digits = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
     line.parse().ok().filter(|pid: &u32| digits && i32::try_from(*pid).is_ok_and(|pid| pid > 0))
 }
@@ -216,7 +216,9 @@ mod tests {
             ("42 \n/var/lib/postgresql\n", Some(42)),
             ("", None),
             ("\n42", None),
-            (" 42\n43", None),
+            ("       42\n", Some(42)),
+            ("\t42\n43", Some(42)),
+            ("4 2", None),
             ("+42", None),
             ("-1", None),
             ("0", None),
