@@ -134,6 +134,11 @@ fn infinity_is_the_most_that_there_may_be() {
 fn the_environment_is_put_together_from_all_its_keys() {
     let setup = Setup::new("environment").wrapper(&["/usr/bin/env", "PASSED_ON=from the manager"]);
     let file = setup.file("one.env", "# comment\nA='in the file'\nB=\"b\\\"c\"\n");
+    setup.file("env.d/2.env", "A=2\nB=2\n");
+    setup.file("env.d/1.env", "A=1\n");
+    setup.file("env.d/other", "A=3\n");
+    let fits =
+        format!("EnvironmentFile = [\"-/nonexistent/*\", \"{}/env.?/*.env\"]", setup.path("").display());
     let keys = format!(
         "Environment = {{ A = \"in the unit\", C = \"c\", D = \"d\" }}\nEnvironmentFile = [\"-/nonexistent\", \"{}\"]\nUnsetEnvironment = [\"C\", \"D=other\"]",
         file.display()
@@ -143,6 +148,8 @@ fn the_environment_is_put_together_from_all_its_keys() {
         case("pass", "PassEnvironment = \"PASSED_ON NOT_THERE\"", "env", "PASSED_ON=from the manager\n"),
         case("unset", "UnsetEnvironment = \"LANG\"", "echo \"${LANG-none}\"", "none\n"),
         case("must", "EnvironmentFile = \"/nonexistent\"", ":", "failed"),
+        case("fits", &fits, "echo \"$A|$B\"", "2|2\n"),
+        case("must_fit", "EnvironmentFile = \"/nonexistent/*\"", ":", "failed"),
     ];
     check_all(setup, &cases);
 }

@@ -133,6 +133,20 @@ fn what_is_not_signed_or_signed_by_a_stranger_never_runs() {
     manager.collect();
 }
 
+#[test]
+fn a_pattern_of_environment_files_is_refused_where_signatures_count() {
+    let mut manager = signed("pattern", |setup| {
+        let file = setup.file("more.env", "A=1\n");
+        let keys = format!("ExecStart = [\"/bin/true\"]\nEnvironmentFile = \"-{}*\"", file.display());
+        let unit = setup.unit("pattern.service", &format!("[Service]\n{keys}\n"));
+        run(Command::new(agentctl()).arg("sign").arg("--key").arg(setup.path("keys/test.key")).arg(unit));
+    });
+    let start = text(&manager.ctl(&["start", "pattern"]));
+    assert!(start.contains("is a pattern, whose files no signature covers"), "{start}");
+    assert_eq!(manager.property("pattern", "Result"), "trust");
+    manager.collect();
+}
+
 /// A program below RootDirectory is signed as what it is on the machine, and links in it lead to what they lead to there.
 #[test]
 fn a_program_below_a_root_directory_is_signed_with_its_unit() {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::sections::{Condition, Test};
 use crate::values::boolean;
 
-pub use paths::{folders_of_glob, glob};
+pub use paths::{all_of_glob, folders_of_glob, glob, is_pattern};
 
 /// The machine that is looked at.
 #[derive(Debug, Clone)]

@@ -10,8 +10,7 @@ use crate::pattern;
 /// Whether anything is there that fits a pattern, glob(7): a pattern fits within one part of the path.
 #[must_use]
 pub fn glob(root: &Path, text: &str) -> bool {
-    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
-    fits(root, &parts)
+    fits(root, &parts_of(text))
 }
 
 fn fits(folder: &Path, parts: &[&str]) -> bool {
@@ -19,22 +18,54 @@ fn fits(folder: &Path, parts: &[&str]) -> bool {
     if !first.contains(['*', '?', '[']) {
         return fits(&folder.join(first), rest);
     }
-    let Ok(entries) = fs::read_dir(folder) else { return false };
-    entries.flatten().any(|entry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        // A leading dot is hidden from patterns.
-        let seen = !name.starts_with('.') || first.starts_with('.');
-        seen && pattern::matches(first, &name) && fits(&entry.path(), rest)
-    })
+    fitting(folder, first).any(|path| fits(&path, rest))
+}
+
+/// Whether a path is a pattern, glob(7).
+#[must_use]
+pub fn is_pattern(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte))
+}
+
+/// All that fits a pattern, by name.
+#[must_use]
+pub fn all_of_glob(text: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut ahead = vec![(PathBuf::from("/"), parts_of(text))];
+    while let Some((folder, parts)) = ahead.pop() {
+        match parts.split_first() {
+            None => found.extend(folder.symlink_metadata().is_ok().then_some(folder)),
+            Some((first, rest)) if !is_pattern(Path::new(first)) => {
+                ahead.push((folder.join(first), rest.to_vec()))
+            }
+            Some((first, rest)) => ahead.extend(fitting(&folder, first).map(|path| (path, rest.to_vec()))),
+        }
+    }
+    found.sort();
+    found
+}
+
+fn parts_of(text: &str) -> Vec<&str> {
+    text.split('/').filter(|part| !part.is_empty()).collect()
+}
+
+/// What a folder has that fits one part of a pattern. A leading dot is hidden from patterns.
+fn fitting(folder: &Path, part: &str) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter(move |entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            (!name.starts_with('.') || part.starts_with('.')) && pattern::matches(part, &name)
+        })
+        .map(|entry| entry.path())
 }
 
 /// The folders whose entries decide whether a pattern fits anything, and what it leads to without a pattern.
 #[must_use]
 pub fn folders_of_glob(text: &str) -> Vec<PathBuf> {
-    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
     let mut found = Vec::new();
-    decide(Path::new("/"), &parts, &mut found);
+    decide(Path::new("/"), &parts_of(text), &mut found);
     found
 }
 

@@ -11,8 +11,9 @@ use agentd_engine::{EffectId, InvocationId, Spawn, SpawnFailure, SpawnFailureKin
 use agentd_linux::cgroup::Leaf;
 use agentd_linux::spawn::{Child, Identity, Program, SpawnError, SpawnPlan, WorkingDirectory};
 use agentd_linux::user::User;
+use agentd_trust::Policy;
 use agentd_unit::sections::{AgentKind, ServiceSection};
-use agentd_unit::{ExecCommand, ExecKind, Unit};
+use agentd_unit::{ExecCommand, ExecKind, Unit, conditions};
 
 use super::births::Begun;
 use super::env_file;
@@ -292,19 +293,41 @@ fn keep_credentials(
 fn environment_files(world: &World, unit: &Unit) -> Result<Vec<(String, String)>, SpawnFailure> {
     let mut found = Vec::new();
     for file in unit.as_service().iter().flat_map(|body| &body.service.execution.environment_files) {
-        match env_file::read(&file.path) {
-            Ok(text) => {
-                world.trust.admit_bytes(unit, &file.path, text.as_bytes()).map_err(refused)?;
-                found.extend(env_file::parse(&text));
-            }
-            Err(error) if file.optional && error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => {
-                let path = file.path.display();
-                return Err(resources(format!("EnvironmentFile: {path} cannot be read: {error}")));
+        for path in files_of(world, &file.path, file.optional)? {
+            match env_file::read(&path) {
+                Ok(text) => {
+                    world.trust.admit_bytes(unit, &path, text.as_bytes()).map_err(refused)?;
+                    found.extend(env_file::parse(&text));
+                }
+                Err(error) if file.optional && error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    let path = path.display();
+                    return Err(resources(format!("EnvironmentFile: {path} cannot be read: {error}")));
+                }
             }
         }
     }
     Ok(found)
+}
+
+/// The file that a path names, or all that fit it if it is a pattern. A signature names the files that it covers, so
+/// that what a pattern fits by now cannot be told from what was signed.
+fn files_of(world: &World, path: &Path, optional: bool) -> Result<Vec<PathBuf>, SpawnFailure> {
+    if !conditions::is_pattern(path) {
+        return Ok(vec![path.to_owned()]);
+    }
+    if world.trust.policy == Policy::Enforce {
+        let text = format!(
+            "EnvironmentFile: {} is a pattern, whose files no signature covers: name each of them",
+            path.display()
+        );
+        return Err(refused(Refusal::Trust(text)));
+    }
+    let files = conditions::all_of_glob(&path.to_string_lossy());
+    if files.is_empty() && !optional {
+        return Err(resources(format!("EnvironmentFile: no file fits {}", path.display())));
+    }
+    Ok(files)
 }
 
 /// The program's path: as it is if absolute, else the first executable file of that name along PATH, below the root
