@@ -2,10 +2,13 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
-use std::iter::Peekable;
+use std::iter::{Copied, Peekable};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::str::Chars;
+use std::slice::Iter;
+
+/// What is left of a text.
+type Bytes<'t> = Peekable<Copied<Iter<'t, u8>>>;
 
 /// More than any environment can be: the kernel takes a quarter of the stack's limit, 2 MiB by default.
 const MAX_BYTES: u64 = 2 << 20;
@@ -13,14 +16,14 @@ const MAX_BYTES: u64 = 2 << 20;
 /// What a file says, to be verified and parsed.
 ///
 /// # Errors
-/// It cannot be read, is no regular file (which reading could wait for without end), is too long or not UTF-8.
-pub fn read(path: &Path) -> io::Result<String> {
+/// It cannot be read, is no regular file (which reading could wait for without end) or is too long.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = OpenOptions::new().read(true).custom_flags(agentd_linux::open::NONBLOCK).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
-    let mut text = String::new();
-    if file.take(MAX_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_BYTES {
+    let mut text = Vec::new();
+    if file.take(MAX_BYTES + 1).read_to_end(&mut text)? as u64 > MAX_BYTES {
         return Err(io::Error::other("it is longer than an environment can be"));
     }
     Ok(text)
@@ -33,25 +36,29 @@ pub fn read(path: &Path) -> io::Result<String> {
 /// lines; behind the first plain character they are characters like any other. Outside of quotes a backslash takes the
 /// next character as it is; within double quotes only before `"`, `\`, `` ` `` and `$`; within single quotes never. A
 /// backslash at the end of a line joins the next one.
-#[must_use]
-pub fn parse(text: &str) -> Vec<(String, String)> {
+///
+/// # Errors
+/// A name or a value is not UTF-8; a comment may be anything.
+pub fn parse(text: &[u8]) -> io::Result<Vec<(String, String)>> {
     let mut found = Vec::new();
-    let mut chars = text.chars().peekable();
+    let mut bytes: Bytes<'_> = text.iter().copied().peekable();
     loop {
-        while chars.next_if(|c| is_white(*c)).is_some() {}
-        match chars.peek() {
-            None => return found,
-            Some('#' | ';') => skip_comment(&mut chars),
+        while bytes.next_if(|c| is_white(*c)).is_some() {}
+        match bytes.peek() {
+            None => return Ok(found),
+            Some(b'#' | b';') => skip_comment(&mut bytes),
             Some(_) => {
-                let mut name = String::new();
-                while let Some(c) = chars.next_if(|c| *c != '=' && !is_end(*c)) {
+                let mut name = Vec::new();
+                while let Some(c) = bytes.next_if(|c| *c != b'=' && !is_end(*c)) {
                     name.push(c);
                 }
-                if chars.next_if_eq(&'=').is_none() {
+                if bytes.next_if_eq(&b'=').is_none() {
                     continue;
                 }
-                let value = value(&mut chars);
-                let name = name.trim_end_matches(is_white);
+                let value = value(&mut bytes);
+                let name = utf8(name, "a name")?;
+                let name = name.trim_end_matches([' ', '\t']);
+                let value = utf8(value, &format!("the value of {name}"))?;
                 if agentd_unit::values::environment::name(name).is_ok() {
                     found.push((name.to_owned(), value));
                 }
@@ -60,35 +67,39 @@ pub fn parse(text: &str) -> Vec<(String, String)> {
     }
 }
 
-fn is_white(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\n' | '\r')
+fn utf8(bytes: Vec<u8>, what: &str) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| io::Error::other(format!("{what} is not UTF-8")))
+}
+
+fn is_white(c: u8) -> bool {
+    matches!(c, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// Whether a line ends here: that of Windows ends in two such characters.
-fn is_end(c: char) -> bool {
-    matches!(c, '\n' | '\r')
+fn is_end(c: u8) -> bool {
+    matches!(c, b'\n' | b'\r')
 }
 
 /// To the end of the line; one that ends in a backslash goes on.
-fn skip_comment(chars: &mut Peekable<Chars<'_>>) {
-    while let Some(c) = chars.next() {
+fn skip_comment(bytes: &mut Bytes<'_>) {
+    while let Some(c) = bytes.next() {
         match c {
             c if is_end(c) => return,
-            '\\' => drop(chars.next()),
+            b'\\' => drop(bytes.next()),
             _ => {}
         }
     }
 }
 
-fn value(chars: &mut Peekable<Chars<'_>>) -> String {
-    let mut value = String::new();
-    while let Some(c) = chars.next_if(|c| !is_end(*c)) {
+fn value(bytes: &mut Bytes<'_>) -> Vec<u8> {
+    let mut value = Vec::new();
+    while let Some(c) = bytes.next_if(|c| !is_end(*c)) {
         match c {
-            '\'' => value.extend(chars.by_ref().take_while(|c| *c != '\'')),
-            '"' => double_quoted(chars, &mut value),
+            b'\'' => value.extend(bytes.by_ref().take_while(|c| *c != b'\'')),
+            b'"' => double_quoted(bytes, &mut value),
             c if is_white(c) => {}
             c => {
-                plain(c, chars, &mut value);
+                plain(c, bytes, &mut value);
                 break;
             }
         }
@@ -98,12 +109,12 @@ fn value(chars: &mut Peekable<Chars<'_>>) -> String {
 
 /// From the first character without quotes to the end of the line, where white space does not count unless it is
 /// escaped.
-fn plain(first: char, chars: &mut Peekable<Chars<'_>>, value: &mut String) {
+fn plain(first: u8, bytes: &mut Bytes<'_>, value: &mut Vec<u8>) {
     let mut kept = value.len();
     let mut next = Some(first);
     while let Some(c) = next {
-        if c == '\\' {
-            value.extend(chars.next().filter(|c| !is_end(*c)));
+        if c == b'\\' {
+            value.extend(bytes.next().filter(|c| !is_end(*c)));
             kept = value.len();
         } else {
             value.push(c);
@@ -111,20 +122,20 @@ fn plain(first: char, chars: &mut Peekable<Chars<'_>>, value: &mut String) {
                 kept = value.len();
             }
         }
-        next = chars.next_if(|c| !is_end(*c));
+        next = bytes.next_if(|c| !is_end(*c));
     }
     value.truncate(kept);
 }
 
-fn double_quoted(chars: &mut Peekable<Chars<'_>>, value: &mut String) {
-    while let Some(c) = chars.next() {
+fn double_quoted(bytes: &mut Bytes<'_>, value: &mut Vec<u8>) {
+    while let Some(c) = bytes.next() {
         match c {
-            '"' => return,
-            '\\' => match chars.next() {
-                Some('\n') => {}
-                Some(c @ ('"' | '\\' | '`' | '$')) => value.push(c),
-                Some(c) => value.extend(['\\', c]),
-                None => value.push('\\'),
+            b'"' => return,
+            b'\\' => match bytes.next() {
+                Some(b'\n') => {}
+                Some(c @ (b'"' | b'\\' | b'`' | b'$')) => value.push(c),
+                Some(c) => value.extend([b'\\', c]),
+                None => value.push(b'\\'),
             },
             c => value.push(c),
         }
@@ -150,7 +161,7 @@ mod tests {
             ("A=1\r\nB=2\r\n# c\rC=3", vec![("A", "1"), ("B", "2"), ("C", "3")]),
         ] {
             let expected: Vec<_> = expected.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-            assert_eq!(parse(text), expected, "{text}");
+            assert_eq!(parse(text.as_bytes()).unwrap(), expected, "{text}");
         }
     }
 
@@ -171,7 +182,16 @@ mod tests {
             ("A=a\\", vec![("A", "a")]),
         ] {
             let expected: Vec<_> = expected.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-            assert_eq!(parse(text), expected, "{text}");
+            assert_eq!(parse(text.as_bytes()).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_names_and_values_must_be_utf8() {
+        let found = parse(b"# G\xfcnther\n;\xff\n\xff\nA=\xc3\xbc\n").unwrap();
+        assert_eq!(found, [("A".to_owned(), "\u{fc}".to_owned())]);
+        for text in [&b"A=\xfc"[..], b"B=1\n\xfc=2", b"A='\xfc'"] {
+            assert!(parse(text).unwrap_err().to_string().contains("not UTF-8"), "{text:?}");
         }
     }
 }

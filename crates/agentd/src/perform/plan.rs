@@ -296,18 +296,19 @@ fn environment_files(world: &World, unit: &Unit) -> Result<Vec<(String, String)>
         for path in files_of(world, &file.path, file.optional)? {
             match env_file::read(&path) {
                 Ok(text) => {
-                    world.trust.admit_bytes(unit, &path, text.as_bytes()).map_err(refused)?;
-                    found.extend(env_file::parse(&text));
+                    world.trust.admit_bytes(unit, &path, &text).map_err(refused)?;
+                    found.extend(env_file::parse(&text).map_err(|error| unreadable(&path, &error))?);
                 }
                 Err(error) if file.optional && error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    let path = path.display();
-                    return Err(resources(format!("EnvironmentFile: {path} cannot be read: {error}")));
-                }
+                Err(error) => return Err(unreadable(&path, &error)),
             }
         }
     }
     Ok(found)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> SpawnFailure {
+    resources(format!("EnvironmentFile: {} cannot be read: {error}", path.display()))
 }
 
 /// The file that a path names, or all that fit it if it is a pattern. A signature names the files that it covers, so
