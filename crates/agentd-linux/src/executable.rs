@@ -68,6 +68,16 @@ pub fn settled_path(path: &Path, file: &File, owners: &[u32]) -> Result<PathBuf,
     if same && found.is_file() { Ok(real) } else { Err(PathError::Replaced { path: path.to_owned() }) }
 }
 
+/// The same of a folder.
+///
+/// # Errors
+/// Who could replace it; it is no folder.
+pub fn settled_folder(path: &Path, owners: &[u32]) -> Result<PathBuf, PathError> {
+    let (real, found) = resolve(path, owners)?;
+    check(&real, &found, owners)?;
+    if found.is_dir() { Ok(real) } else { Err(PathError::Unresolvable { path: path.to_owned() }) }
+}
+
 /// Follows a path as the kernel does, part by part, and checks every folder and link on the way.
 fn resolve(path: &Path, owners: &[u32]) -> Result<(PathBuf, Metadata), PathError> {
     let nowhere = || PathError::Unresolvable { path: path.to_owned() };

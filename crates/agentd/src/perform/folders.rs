@@ -3,10 +3,12 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown, lchown};
 use std::path::{Path, PathBuf};
 
 use agentd_engine::SpawnFailure;
+use agentd_linux::executable::settled_folder;
 use agentd_linux::spawn::Identity;
 use agentd_unit::UnitName;
 use agentd_unit::sections::{Preserve, ServiceSection};
@@ -14,6 +16,9 @@ use agentd_unit::sections::{Preserve, ServiceSection};
 use super::plan::step;
 use crate::config::Folders;
 use crate::world::World;
+
+/// How deep folders may lie that are given to another owner: each takes two descriptors meanwhile.
+const DEEPEST: u32 = 200;
 
 /// One key: its variable, its folders, their mode, and the exit status of a command whose folders cannot be made.
 struct Kind<'a> {
@@ -92,7 +97,11 @@ pub fn make(
         for path in &paths {
             // What a dynamic user leaves must not be open to whoever has its number next.
             let mode = if dynamic && kind.owned { kind.mode & 0o700 } else { kind.mode };
-            let made = if kind.owned { one(path, mode, owner, dynamic) } else { configuration(path, mode) };
+            let made = if kind.owned {
+                one(path, mode, owner, &world.trust.owners)
+            } else {
+                configuration(path, mode)
+            };
             made.map_err(|error| {
                 let text = format!("{}: {} cannot be made: {error}", kind.key, path.display());
                 step(kind.exit_status, text)
@@ -103,16 +112,19 @@ pub fn make(
     Ok(made)
 }
 
-/// Makes one folder with the owner and mode that it is to have. A link in its place is refused: whoever could put
-/// it there would be given what it leads to.
-fn one(path: &Path, mode: u32, owner: Option<&Identity>, dynamic: bool) -> io::Result<()> {
+/// Makes one folder with the owner and mode that it is to have. A link in its place is followed only if none but an
+/// administrator can have put it there: whoever else could would be given what it leads to.
+fn one(path: &Path, mode: u32, owner: Option<&Identity>, owners: &[u32]) -> io::Result<()> {
     ensure(path, mode)?;
-    let folder = open_folder(path)?;
+    let is_link = fs::symlink_metadata(path)?.is_symlink();
+    let folder = if is_link { open_folder(&led_to(path, owners)?)? } else { open_folder(path)? };
     if let Some(who) = owner {
-        if dynamic && folder.metadata()?.uid() != who.uid {
-            // Another number than last time: shut first, so that nobody but root reaches what changes hands.
+        let meta = folder.metadata()?;
+        if (meta.uid(), meta.gid()) != (who.uid, who.gid) {
+            // Another owner than last time: shut first, so that no stranger reaches what changes hands. The folder
+            // itself comes last: what breaks off is begun again.
             folder.set_permissions(Permissions::from_mode(0o700))?;
-            give(path, who)?;
+            give(&folder, who, DEEPEST)?;
         }
         fchown(&folder, Some(who.uid), Some(who.gid))?;
     }
@@ -139,16 +151,35 @@ fn ensure(path: &Path, mode: u32) -> io::Result<bool> {
     }
 }
 
-/// Gives away all that is in a folder; links themselves and not what they lead to.
-fn give(folder: &Path, who: &Identity) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
+/// Gives away all that is in a folder; links themselves and not what they lead to. The way is by descriptors, so that
+/// the former owner cannot lead it out of the folder by a link.
+fn give(folder: &File, who: &Identity, depth: u32) -> io::Result<()> {
+    let deeper = depth.checked_sub(1).ok_or_else(|| io::Error::other("its folders are too deep"))?;
+    for entry in fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))? {
         let entry = entry?;
         lchown(entry.path(), Some(who.uid), Some(who.gid))?;
         if entry.file_type()?.is_dir() {
-            give(&entry.path(), who)?;
+            give(&open_folder(&entry.path())?, who, deeper)?;
         }
     }
     Ok(())
+}
+
+/// Where an administrator's link leads to: all on the way to it and to its target belongs to root or us, and nobody else
+/// may write there.
+fn led_to(link: &Path, owners: &[u32]) -> io::Result<PathBuf> {
+    let refused = |why: String| io::Error::other(format!("it is a link, and {why}"));
+    let above = link.parent().unwrap_or(link);
+    let above = settled_folder(above, owners).map_err(|error| refused(error.to_string()))?;
+    let uid = fs::symlink_metadata(link)?.uid();
+    if !owners.contains(&uid) {
+        return Err(refused(format!("it belongs to user {uid}")));
+    }
+    let target = above.join(fs::read_link(link)?);
+    let (Some(way), Some(name)) = (target.parent(), target.file_name()) else {
+        return Err(refused("it leads to no folder of its own".to_owned()));
+    };
+    Ok(settled_folder(way, owners).map_err(|error| refused(error.to_string()))?.join(name))
 }
 
 fn open_folder(path: &Path) -> io::Result<File> {
@@ -222,5 +253,53 @@ mod tests {
         assert_eq!(mode(&path), 0o700, "there already");
         fs::write(path.join("file"), "").unwrap();
         assert!(configuration(&path.join("file"), 0o755).is_err());
+    }
+
+    fn owner(path: &Path) -> (u32, u32) {
+        let meta = fs::symlink_metadata(path).unwrap();
+        (meta.uid(), meta.gid())
+    }
+
+    const WHO: Identity = Identity { uid: 64_123, gid: 64_124, groups: Vec::new() };
+
+    #[test]
+    fn all_that_is_in_a_folder_of_another_owner_is_given() {
+        if owner(Path::new("/proc/self")).0 != 0 {
+            return;
+        }
+        let place = Place::new("given");
+        let [path, outside] = ["state", "outside"].map(|name| place.0.join(name));
+        fs::create_dir_all(path.join("sub")).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(path.join("sub/file"), "").unwrap();
+        std::os::unix::fs::symlink(&outside, path.join("link")).unwrap();
+        one(&path, 0o750, Some(&WHO), &[0]).unwrap();
+        for part in ["", "sub", "sub/file", "link"] {
+            assert_eq!(owner(&path.join(part)), (64_123, 64_124), "{part}");
+        }
+        assert_eq!((mode(&path), owner(&outside)), (0o750, (0, 0)), "what a link leads to stays");
+        lchown(path.join("sub"), Some(0), Some(0)).unwrap();
+        one(&path, 0o750, Some(&WHO), &[0]).unwrap();
+        assert_eq!(owner(&path.join("sub")), (0, 0), "nothing is looked through at each start");
+    }
+
+    #[test]
+    fn only_an_administrators_link_is_followed() {
+        if owner(Path::new("/proc/self")).0 != 0 {
+            return;
+        }
+        let place = Place::new("link");
+        let [real, link] = ["real", "link"].map(|name| place.0.join(name));
+        fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink("real", &link).unwrap();
+        one(&link, 0o700, Some(&WHO), &[0]).unwrap();
+        assert_eq!((owner(&real), owner(&link)), ((64_123, 64_124), (0, 0)));
+        lchown(&link, Some(64_123), None).unwrap();
+        let error = one(&link, 0o700, None, &[0]).unwrap_err().to_string();
+        assert_eq!(error, "it is a link, and it belongs to user 64123");
+        lchown(&link, Some(0), None).unwrap();
+        fs::set_permissions(&place.0, Permissions::from_mode(0o777)).unwrap();
+        let error = one(&link, 0o700, None, &[0]).unwrap_err().to_string();
+        assert!(error.starts_with("it is a link, and ") && error.contains("written by others"), "{error}");
     }
 }
