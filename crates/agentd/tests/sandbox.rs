@@ -141,6 +141,54 @@ fn what_is_covered_cannot_be_reached() {
     let _gone = std::fs::remove_dir_all(format!("/var/lib/{name}"));
 }
 
+/// Whatever else covers a place, and whether or not it is there before.
+#[test]
+fn what_is_read_only_stays_so_under_another_cover() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("merged");
+    for name in ["from", "place"] {
+        std::fs::create_dir(setup.path(name)).unwrap();
+    }
+    std::fs::copy("/bin/true", setup.path("from/true")).unwrap();
+    let path = |name: &str| setup.path(name).display().to_string();
+    let [from, place] = ["from", "place"].map(path);
+    let touch = |place: &str| -> &'static str { format!("touch {place}/x 2>&1; rm -f {place}/x").leak() };
+    let bind = |to: &str| format!("BindPaths = \"{from}:{to}\"");
+    let both = format!("{}\nBindReadOnlyPaths = \"{from}:{place}\"", bind(&place));
+    let temporary = format!("TemporaryFileSystem = \"{place}\"\nReadOnlyPaths = \"{place}\"");
+    let cover = |key: &str, name: &str| format!("{}\n{key} = \"{name}\"", bind(name.trim_start_matches('-')));
+    let [new, may, run, shut] = ["new", "may", "run", "shut"].map(path);
+    let cases = [
+        case("bind", &cover("ReadOnlyPaths", &place), touch(&place), READ_ONLY),
+        case("binds", &both, touch(&place), READ_ONLY),
+        case("new", &cover("ReadOnlyPaths", &new), touch(&new), READ_ONLY),
+        case("may", &cover("ReadOnlyPaths", &format!("-{may}")), touch(&may), READ_ONLY),
+        case(
+            "run",
+            &cover("NoExecPaths", &format!("-{run}")),
+            format!("{run}/true 2>&1").leak(),
+            "Permission denied",
+        ),
+        case(
+            "shut",
+            &cover("InaccessiblePaths", &format!("-{shut}")),
+            format!("stat -c 'mode %a' {shut}").leak(),
+            "mode 0\n",
+        ),
+        case("tmp", "PrivateTmp = true\nReadOnlyPaths = \"/tmp\"", touch("/tmp"), READ_ONLY),
+        case("temporary", &temporary, touch(&place), READ_ONLY),
+        case(
+            "proc",
+            "ProtectProc = \"invisible\"\nReadOnlyPaths = \"/proc\"",
+            "echo 0 2>&1 > /proc/self/oom_score_adj",
+            READ_ONLY,
+        ),
+    ];
+    check_all(setup, &cases);
+}
+
 #[test]
 fn programs_run_only_from_where_they_may() {
     if !is_root() {

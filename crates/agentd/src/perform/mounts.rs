@@ -3,9 +3,10 @@
 //! # Invariants
 //!
 //! - An upper place comes before those in it.
-//! - One place has one cover: the one that takes away the most.
+//! - One place has one cover: the one that takes away the most. It is read-only if any of the place's covers is.
 //! - Nothing is mounted below what cannot be entered.
 
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs;
 use std::io;
@@ -71,13 +72,13 @@ impl Cover {
         }
     }
 
-    /// Whether something can be written there, whatever is around it.
-    const fn is_for_writing(&self) -> bool {
+    /// Whether nothing can be written there.
+    const fn is_read_only(&self) -> bool {
         match self {
-            Self::AsItIs | Self::Queues | Self::Processes { .. } => true,
-            Self::Tree { flags, .. } => !flags.is_read_only(),
-            Self::Temporary { read_only, .. } => !*read_only,
-            Self::Inaccessible | Self::ReadOnly | Self::Again => false,
+            Self::Inaccessible | Self::ReadOnly => true,
+            Self::Tree { flags, .. } => flags.is_read_only(),
+            Self::Temporary { read_only, .. } => *read_only,
+            Self::Queues | Self::Processes { .. } | Self::AsItIs | Self::Again => false,
         }
     }
 }
@@ -104,12 +105,31 @@ pub struct Place<'a> {
     pub runtime: &'a Path,
 }
 
+/// Where a path leads, and what to say if there is nothing.
+type Target = (PathBuf, Option<SpawnFailure>);
+
 #[derive(Debug)]
 struct Entry {
     key: &'static str,
     target: PathBuf,
     need: Need,
     cover: Cover,
+    /// By its cover, or by one that gave way to it.
+    read_only: bool,
+    /// The place is not there, unless another entry makes it.
+    missing: Option<SpawnFailure>,
+}
+
+impl Entry {
+    const fn new(key: &'static str, target: PathBuf, need: Need, cover: Cover) -> Self {
+        let read_only = cover.is_read_only();
+        Self { key, target, need, cover, read_only, missing: None }
+    }
+
+    /// Whether something can be written there, whatever is around it.
+    const fn is_for_writing(&self) -> bool {
+        !self.read_only && !matches!(self.cover, Cover::Again)
+    }
 }
 
 /// Whether programs may be run from a place and what is in it.
@@ -118,6 +138,8 @@ struct Rule {
     key: &'static str,
     target: PathBuf,
     allowed: bool,
+    need: Need,
+    missing: Option<SpawnFailure>,
 }
 
 /// What is to be mounted, in no order yet.
@@ -138,7 +160,7 @@ impl<'a> Mounts<'a> {
     /// Covers a place. Links in its path are followed now, within the root that the processes will have.
     ///
     /// # Errors
-    /// It has to be there and is not.
+    /// It cannot be looked at.
     pub fn add(
         &mut self,
         key: &'static str,
@@ -146,16 +168,15 @@ impl<'a> Mounts<'a> {
         need: Need,
         cover: Cover,
     ) -> Result<(), SpawnFailure> {
-        if let Some(target) = self.target(key, path, need)? {
-            self.entries.push(Entry { key, target, need, cover });
-        }
+        let (target, missing) = self.target(key, path, need)?;
+        self.entries.push(Entry { missing, ..Entry::new(key, target, need, cover) });
         Ok(())
     }
 
     /// Says whether programs may be run from a place and what is in it, unless another rule says so of a place in it.
     ///
     /// # Errors
-    /// It has to be there and is not.
+    /// It cannot be looked at.
     pub fn rule(
         &mut self,
         key: &'static str,
@@ -163,24 +184,56 @@ impl<'a> Mounts<'a> {
         need: Need,
         allowed: bool,
     ) -> Result<(), SpawnFailure> {
-        if let Some(target) = self.target(key, path, need)? {
-            self.rules.push(Rule { key, target, allowed });
-        }
+        let (target, missing) = self.target(key, path, need)?;
+        self.rules.push(Rule { key, target, allowed, need, missing });
         Ok(())
     }
 
-    /// Where a path leads within the root; none if it may be missing and is.
-    fn target(&self, key: &'static str, path: &Path, need: Need) -> Result<Option<PathBuf>, SpawnFailure> {
+    /// Where a path leads within the root, and what to say if it is not there and has to be.
+    fn target(&self, key: &str, path: &Path, need: Need) -> Result<Target, SpawnFailure> {
         let outside = match self.place.root {
             Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
             None => path.to_owned(),
         };
         match fs::canonicalize(&outside) {
-            Ok(target) => Ok(Some(target)),
-            Err(_) if matches!(need, Need::Made | Need::Covered) => Ok(Some(outside)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && need == Need::Optional => Ok(None),
+            Ok(target) => Ok((target, None)),
+            Err(_) if matches!(need, Need::Made | Need::Covered) => Ok((outside, None)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok((outside, Some(failed(key, path, &error))))
+            }
             Err(error) => Err(failed(key, path, &error)),
         }
+    }
+
+    /// What is said of places that are not there and that nothing makes goes, or is why the start fails.
+    fn settle_missing(&mut self) -> Result<(), SpawnFailure> {
+        let there = self.entries.iter().filter(|entry| entry.missing.is_none());
+        let there: BTreeSet<PathBuf> = there.map(|entry| entry.target.clone()).collect();
+        let gone = |missing: bool, target: &PathBuf| missing && !there.contains(target);
+        let entries = self.entries.extract_if(.., |e| gone(e.missing.is_some(), &e.target));
+        let entries = entries.map(|entry| (entry.need, entry.missing));
+        let rules = self.rules.extract_if(.., |r| gone(r.missing.is_some(), &r.target));
+        let mut all = entries.chain(rules.map(|rule| (rule.need, rule.missing)));
+        match all.find_map(|(need, missing)| missing.filter(|_| need == Need::Required)) {
+            Some(failure) => Err(failure),
+            None => Ok(()),
+        }
+    }
+
+    /// One entry for each place, as systemd's drop_duplicates().
+    fn merge(&mut self) {
+        self.entries
+            .sort_by(|a, b| a.target.cmp(&b.target).then_with(|| a.cover.rank().cmp(&b.cover.rank())));
+        self.entries.dedup_by(|dropped, kept| {
+            if dropped.target != kept.target {
+                return false;
+            }
+            kept.read_only |= dropped.read_only;
+            if dropped.need == Need::Made {
+                kept.need = Need::Made;
+            }
+            true
+        });
     }
 
     /// Mounts of their own for places that have none but a rule, as flags are those of a mount.
@@ -200,7 +253,7 @@ impl<'a> Mounts<'a> {
                     Some(Cover::ReadOnly) => Cover::ReadOnly,
                     Some(_) => Cover::Again,
                 };
-                Entry { key: rule.key, target: rule.target.clone(), need: Need::Optional, cover }
+                Entry::new(rule.key, rule.target.clone(), Need::Optional, cover)
             })
             .collect();
         self.entries.extend(further);
@@ -247,11 +300,10 @@ impl<'a> Mounts<'a> {
     /// The mounts, in order, and what they leave open.
     ///
     /// # Errors
-    /// A place, or what covers it, cannot be made.
+    /// A place has to be there and is not, or what covers it cannot be made.
     pub fn finish(mut self) -> Result<(Vec<MountEntry>, Open), SpawnFailure> {
-        self.entries
-            .sort_by(|a, b| a.target.cmp(&b.target).then_with(|| a.cover.rank().cmp(&b.cover.rank())));
-        self.entries.dedup_by(|second, first| second.target == first.target);
+        self.settle_missing()?;
+        self.merge();
         self.cover_places_with_rules();
         let shut: Vec<PathBuf> = self
             .entries
@@ -267,7 +319,7 @@ impl<'a> Mounts<'a> {
         for (index, entry) in self.entries.iter().enumerate() {
             self.make_place(entry, &self.entries[..index], &mut mounts)?;
             mounts.push(self.mount(entry)?);
-            if let Cover::Temporary { read_only: true, .. } = entry.cover {
+            if entry.read_only && matches!(entry.cover, Cover::Temporary { .. }) {
                 last.push(in_place(entry.key, &entry.target, MountFlags::READ_ONLY)?);
             }
         }
@@ -281,7 +333,7 @@ impl<'a> Mounts<'a> {
         let top = fs::canonicalize(self.place.root.unwrap_or(Path::new("/"))).unwrap_or_default();
         let shut = self.entries.iter().any(|e| e.target == top && matches!(e.cover, Cover::ReadOnly));
         let ruled = self.rules.iter().any(|rule| rule.target == top && !rule.allowed);
-        let written = self.entries.iter().filter(|entry| entry.target != top && entry.cover.is_for_writing());
+        let written = self.entries.iter().filter(|entry| entry.target != top && entry.is_for_writing());
         let executed = self.rules.iter().filter(|rule| rule.allowed);
         Open {
             written: shut.then(|| written.map(|entry| entry.target.clone()).collect()),
@@ -333,6 +385,11 @@ impl<'a> Mounts<'a> {
             Cover::Processes { options } => (new("proc", options)?, MountFlags::INERT),
             Cover::Queues => (new("mqueue", "")?, MountFlags::INERT),
         };
+        // A place in memory is shut once what is mounted in it has its place.
+        let flags = match entry.read_only && !matches!(entry.cover, Cover::Temporary { .. }) {
+            true => flags.and(MountFlags::READ_ONLY),
+            false => flags,
+        };
         let executable = rule.is_some_and(|rule| rule.allowed && rule.target == entry.target);
         let (target, flags) = (c_path(&entry.target)?, flags.and(ruled));
         Ok(MountEntry { key: entry.key, target, mount, flags, executable, optional: false })
@@ -343,8 +400,10 @@ impl<'a> Mounts<'a> {
     fn inaccessible(&self, entry: &Entry) -> Result<PathBuf, SpawnFailure> {
         let kind = match fs::metadata(&entry.target).map(|there| there.file_type()) {
             Ok(kind) if kind.is_dir() => "folder",
+            // What is not there is made as a folder.
+            Err(_) => "folder",
             Ok(kind) if kind.is_char_device() || kind.is_block_device() => "device",
-            _ => "file",
+            Ok(_) => "file",
         };
         let path = self.prepare(entry.key, "inaccessible", |folder| {
             let path = folder.join(kind);
