@@ -25,6 +25,23 @@ fn messages(parsed: &Parsed) -> Vec<String> {
 }
 
 #[test]
+fn a_file_system_in_memory_over_everything_is_refused() {
+    for value in ["/", "/:ro", "//:size=1M"] {
+        let ini = format!("[Service]\nExecStart=/bin/true\nTemporaryFileSystem={value}\n");
+        let toml = format!("[Service]\nExecStart = \"/bin/true\"\nTemporaryFileSystem = \"{value}\"\n");
+        for (path, text) in [("a.service", ini), ("a.service.toml", toml)] {
+            let parsed = parse(path, &text);
+            assert_ne!(parsed.unit.load, LoadState::Loaded, "{path} {value}");
+            let found = messages(&parsed);
+            assert!(
+                found.iter().any(|line| line.starts_with("e: ") && line.contains("no mount can hide")),
+                "{found:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_socket_unit_is_read_whole() {
     let ini = "[Socket]\nListenStream=/run/a.sock\nListenStream=8080\nListenStream=[::1]:80\nListenDatagram=@a\n\
                ListenFIFO=/run/f\nListenStream=vsock:2:99\nListenNetlink=kobject-uevent 1\nSocketMode=0600\n\

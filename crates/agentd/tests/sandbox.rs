@@ -104,6 +104,7 @@ fn what_is_covered_cannot_be_reached() {
             "ls /opt /opt/deep; touch /opt/x 2>&1",
             "/opt:\ndeep\nold\nusr\n\n/opt/deep:\nname\ntouch: cannot touch '/opt/x': Read-only",
         ),
+        case("all", "BindReadOnlyPaths = \"/\"", ":", "BindReadOnlyPaths: / can only be another"),
         case("ipc", "PrivateIPC = true", other_ipc, "other\n"),
         case(
             "network",

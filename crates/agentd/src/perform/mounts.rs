@@ -373,6 +373,11 @@ impl<'a> Mounts<'a> {
                 return in_place(entry.key, &entry.target, MountFlags::READ_ONLY.and(ruled));
             }
             Cover::AsItIs if is_all => return in_place(entry.key, &entry.target, ruled),
+            // A mount on the root of a process is below that root, and hides nothing from it.
+            _ if is_all => {
+                let text = format!("{}: / can only be another with RootDirectory", entry.key);
+                return Err(step(EXIT_NAMESPACE, text));
+            }
             Cover::Again => (Mount::Again, MountFlags::default()),
             Cover::ReadOnly => (tree(&entry.target, true)?, MountFlags::READ_ONLY),
             Cover::AsItIs => (tree(&entry.target, true)?, MountFlags::default()),

@@ -1,5 +1,7 @@
 //! The walls: namespaces and mounts.
 
+use std::path::Path;
+
 use super::super::slot::{names, put};
 use super::super::{Setting, Slot};
 use super::list;
@@ -207,9 +209,14 @@ fn temporary(text: &str) -> Result<TemporaryFileSystem, Refused> {
     {
         return Err(Refused::of(unknown, "is no option of a temporary file system", HELP));
     }
+    let path = path::absolute(target)?;
+    if path == Path::new("/") {
+        const ROOT: &str = "bind what it needs into an empty folder and make that its RootDirectory";
+        return Err(Refused::of(text, "covers /, which no mount can hide from its processes", ROOT));
+    }
     let own: Vec<&str> = words().filter(|word| !matches!(*word, "ro" | "rw")).collect();
     let read_only = words().any(|word| word == "ro");
-    Ok(TemporaryFileSystem { path: path::absolute(target)?, read_only, options: own.join(",") })
+    Ok(TemporaryFileSystem { path, read_only, options: own.join(",") })
 }
 
 fn bind(text: &str, read_only: bool) -> Result<Bind, Refused> {
