@@ -190,6 +190,41 @@ fn what_is_read_only_stays_so_under_another_cover() {
     check_all(setup, &cases);
 }
 
+/// What is bound into a place in memory, or is the unit's own, is not the memory's.
+#[test]
+fn what_is_in_a_read_only_place_in_memory_keeps_its_own_flags() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("in-memory");
+    std::fs::create_dir_all(setup.path("upper/own")).unwrap();
+    let upper = setup.path("upper").display().to_string();
+    let bind = |key: &str| format!("{key} = \"{upper}/own\"");
+    let temporary = format!("TemporaryFileSystem = \"{upper}:ro\"");
+    let script: &'static str = format!("touch {upper}/own/x && echo own; touch {upper}/y 2>&1").leak();
+    let write: &'static str = format!("touch {upper}/own/x 2>&1").leak();
+    let name = format!("agentd-test-memory-{}", std::process::id());
+    let dynamic =
+        format!("TemporaryFileSystem = \"/var/lib:ro\"\nDynamicUser = true\nStateDirectory = \"{name}\"");
+    let home = format!("ProtectHome = \"tmpfs\"\nBindPaths = \"{upper}:/home/a\"");
+    let ruled = format!("{temporary}\nExecPaths = \"{upper}/own\"");
+    let only = format!("own\ntouch: cannot touch '{upper}/y': {READ_ONLY}\n");
+    let cases = [
+        case("writable", &format!("{temporary}\n{}", bind("BindPaths")), script, &only),
+        case("home", &home, "touch /home/a/x && echo written", "written\n"),
+        case(
+            "dynamic",
+            &dynamic,
+            "test -n \"$STATE_DIRECTORY\" && touch $STATE_DIRECTORY/x && echo written",
+            "written\n",
+        ),
+        case("read-only", &format!("{temporary}\n{}", bind("BindReadOnlyPaths")), write, READ_ONLY),
+        case("ruled", &ruled, write, READ_ONLY),
+    ];
+    check_all(setup, &cases);
+    let _gone = std::fs::remove_dir_all(format!("/var/lib/{name}"));
+}
+
 #[test]
 fn programs_run_only_from_where_they_may() {
     if !is_root() {

@@ -93,7 +93,10 @@ pub enum Mount {
     /// What is there by then, with what is mounted below, on top of itself: for flags of its own.
     Again,
     /// Nothing: what is there gets the flags.
-    InPlace,
+    InPlace {
+        /// With what is mounted below.
+        recursive: bool,
+    },
     /// Nothing: a folder is made, if there is none, for something to be mounted on.
     Folder,
     /// Nothing: an empty file is made, if there is none.

@@ -319,13 +319,28 @@ impl<'a> Mounts<'a> {
         for (index, entry) in self.entries.iter().enumerate() {
             self.make_place(entry, &self.entries[..index], &mut mounts)?;
             mounts.push(self.mount(entry)?);
-            if entry.read_only && matches!(entry.cover, Cover::Temporary { .. }) {
-                last.push(in_place(entry.key, &entry.target, MountFlags::READ_ONLY)?);
+            if self.is_shut_memory(entry) {
+                last.push(in_place(entry.key, &entry.target, false, MountFlags::READ_ONLY)?);
             }
         }
         // Upper ones cover all that is in them, so places in memory are shut last.
         mounts.extend(last);
         Ok((mounts, self.open()))
+    }
+
+    /// Whether it is a place in memory that nothing can be written to, or a part of one that has flags of its own.
+    fn is_shut_memory(&self, entry: &Entry) -> bool {
+        let upper = |lower: &Entry| {
+            self.entries
+                .iter()
+                .rev()
+                .find(|e| e.target != lower.target && lower.target.starts_with(&e.target))
+        };
+        let mut place = Some(entry);
+        while let Some(again) = place.filter(|place| matches!(place.cover, Cover::Again)) {
+            place = upper(again);
+        }
+        place.is_some_and(|place| place.read_only && matches!(place.cover, Cover::Temporary { .. }))
     }
 
     /// What is left open where all else is shut: who may write or execute at the top may do so in what is not named.
@@ -370,9 +385,9 @@ impl<'a> Mounts<'a> {
         let is_all = entry.target == Path::new("/");
         let (mount, flags) = match &entry.cover {
             Cover::ReadOnly if is_all => {
-                return in_place(entry.key, &entry.target, MountFlags::READ_ONLY.and(ruled));
+                return in_place(entry.key, &entry.target, true, MountFlags::READ_ONLY.and(ruled));
             }
-            Cover::AsItIs if is_all => return in_place(entry.key, &entry.target, ruled),
+            Cover::AsItIs if is_all => return in_place(entry.key, &entry.target, true, ruled),
             // A mount on the root of a process is below that root, and hides nothing from it.
             _ if is_all => {
                 let text = format!("{}: / can only be another with RootDirectory", entry.key);
@@ -477,8 +492,13 @@ fn places_in_memory(
     Ok(())
 }
 
-fn in_place(key: &'static str, target: &Path, flags: MountFlags) -> Result<MountEntry, SpawnFailure> {
-    let mount = Mount::InPlace;
+fn in_place(
+    key: &'static str,
+    target: &Path,
+    recursive: bool,
+    flags: MountFlags,
+) -> Result<MountEntry, SpawnFailure> {
+    let mount = Mount::InPlace { recursive };
     Ok(MountEntry { key, target: c_path(target)?, mount, flags, executable: false, optional: false })
 }
 

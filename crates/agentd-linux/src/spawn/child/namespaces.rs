@@ -87,8 +87,9 @@ fn attach(entry: &MountEntry, tree: RawFd) -> Result<(), raw::Errno> {
                 raw::mount_setattr(libc::AT_FDCWD, target, 0, flags)?;
             }
         }
-        Mount::InPlace => {
-            raw::mount_setattr(libc::AT_FDCWD, target, libc::AT_RECURSIVE, flags)?;
+        Mount::InPlace { recursive } => {
+            let how = if *recursive { libc::AT_RECURSIVE } else { 0 };
+            raw::mount_setattr(libc::AT_FDCWD, target, how, flags)?;
         }
         Mount::Folder => ignore_existing(raw::make_folder(target))?,
         Mount::File => ignore_existing(raw::make_file(target))?,
