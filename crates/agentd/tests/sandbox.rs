@@ -190,6 +190,25 @@ fn what_is_read_only_stays_so_under_another_cover() {
     check_all(setup, &cases);
 }
 
+#[test]
+fn a_file_system_in_memory_is_small_and_its_owners() {
+    if !is_root() {
+        return;
+    }
+    let script = "m=$(awk '/^MemTotal/ { print $2 }' /proc/meminfo); s=$(df -k --output=size /opt | tail -1); \
+                  test $s -lt $((m / 8)) && echo $(stat -fc %T /opt) $(stat -c %a /opt) $(df --output=itotal /opt | tail -1) $((s / 1024 / 1024))";
+    let cases = [
+        case("default", "TemporaryFileSystem = \"/opt\"", script, "tmpfs 755 409600 "),
+        case(
+            "own",
+            "TemporaryFileSystem = \"/opt:mode=0750,size=1M,nr_inodes=77\"",
+            script,
+            "tmpfs 750 77 0\n",
+        ),
+    ];
+    check_all(Setup::new("small"), &cases);
+}
+
 /// What is bound into a place in memory, or is the unit's own, is not the memory's.
 #[test]
 fn what_is_in_a_read_only_place_in_memory_keeps_its_own_flags() {

@@ -127,6 +127,10 @@ fn kernel(mounts: &mut Mounts<'_>, sandbox: &Sandbox) -> Result<(), SpawnFailure
     Ok(())
 }
 
+/// What `TemporaryFileSystem` has if it does not say otherwise: the kernel would have it open to all, and as large as half
+/// of the memory.
+const TEMPORARY_OPTIONS: &str = "mode=0755,size=10%,nr_inodes=400k";
+
 /// What stands in the place of something else.
 ///
 /// # Errors
@@ -150,7 +154,9 @@ pub fn replace(
         mounts.add("PrivateIPC", Path::new("/dev/mqueue"), Need::Optional, Cover::Queues)?;
     }
     for temporary in &sandbox.temporary {
-        let cover = Cover::Temporary { options: temporary.options.clone(), read_only: temporary.read_only };
+        // Of two options of a name the last counts.
+        let options = [TEMPORARY_OPTIONS, &temporary.options].join(",");
+        let cover = Cover::Temporary { options, read_only: temporary.read_only };
         mounts.add("TemporaryFileSystem", &temporary.path, Need::Made, cover)?;
     }
     for bind in &sandbox.binds {
