@@ -91,6 +91,18 @@ fn what_is_covered_cannot_be_reached() {
             "touch /var/tmp/agentd-x && touch /opt/agentd-x 2>&1; rm /opt/agentd-x",
             READ_ONLY,
         ),
+        case(
+            "ro-own",
+            &format!("ReadOnlyPaths = \"/\"\nStateDirectory = \"{name}\""),
+            "if touch /opt/agentd-x; then rm /opt/agentd-x; else touch $STATE_DIRECTORY/y && echo own; fi",
+            "own\n",
+        ),
+        case(
+            "ro-own-named",
+            &format!("ReadOnlyPaths = \"/var /var/lib/{name}\"\nStateDirectory = \"{name}\""),
+            "test -n \"$STATE_DIRECTORY\" && touch $STATE_DIRECTORY/y 2>&1",
+            READ_ONLY,
+        ),
         case("ro-missing", "ReadOnlyPaths = \"/nonexistent\"", ":", "failed"),
         case(
             "inaccessible",

@@ -148,13 +148,14 @@ pub struct Mounts<'a> {
     place: Place<'a>,
     entries: Vec<Entry>,
     rules: Vec<Rule>,
+    own: Vec<Entry>,
 }
 
 impl<'a> Mounts<'a> {
     /// Nothing yet.
     #[must_use]
     pub fn new(place: Place<'a>) -> Self {
-        Self { place, entries: Vec::new(), rules: Vec::new() }
+        Self { place, entries: Vec::new(), rules: Vec::new(), own: Vec::new() }
     }
 
     /// Covers a place. Links in its path are followed now, within the root that the processes will have.
@@ -186,6 +187,19 @@ impl<'a> Mounts<'a> {
     ) -> Result<(), SpawnFailure> {
         let (target, missing) = self.target(key, path, need)?;
         self.rules.push(Rule { key, target, allowed, need, missing });
+        Ok(())
+    }
+
+    /// Names a folder of the unit's own: it can be written to where something above it is read-only. What names the folder
+    /// itself counts before that.
+    ///
+    /// # Errors
+    /// It cannot be looked at.
+    pub fn own(&mut self, key: &'static str, path: &Path) -> Result<(), SpawnFailure> {
+        let (target, missing) = self.target(key, path, Need::Optional)?;
+        if missing.is_none() {
+            self.own.push(Entry::new(key, target, Need::Optional, Cover::AsItIs));
+        }
         Ok(())
     }
 
@@ -234,6 +248,17 @@ impl<'a> Mounts<'a> {
             }
             true
         });
+    }
+
+    /// Mounts of their own for the unit's folders that would be read-only.
+    fn keep_own_writable(&mut self) {
+        for own in std::mem::take(&mut self.own) {
+            let upper = self.entries.iter().rev().find(|entry| own.target.starts_with(&entry.target));
+            if upper.is_some_and(|upper| upper.read_only && upper.target != own.target) {
+                self.entries.push(own);
+                self.entries.sort_by(|a, b| a.target.cmp(&b.target));
+            }
+        }
     }
 
     /// Mounts of their own for places that have none but a rule, as flags are those of a mount.
@@ -304,6 +329,7 @@ impl<'a> Mounts<'a> {
     pub fn finish(mut self) -> Result<(Vec<MountEntry>, Open), SpawnFailure> {
         self.settle_missing()?;
         self.merge();
+        self.keep_own_writable();
         self.cover_places_with_rules();
         let shut: Vec<PathBuf> = self
             .entries

@@ -41,7 +41,7 @@ const KERNEL_SECRETS: [&str; 2] = ["/proc/kallsyms", "/proc/kcore"];
 /// # Errors
 /// A path that has to be there is not.
 pub fn protect(mounts: &mut Mounts<'_>, sandbox: &Sandbox, made: &[Made]) -> Result<(), SpawnFailure> {
-    system(mounts, sandbox, made)?;
+    system(mounts, sandbox)?;
     home(mounts, sandbox)?;
     kernel(mounts, sandbox)?;
     for (key, paths, allowed) in
@@ -60,6 +60,10 @@ pub fn protect(mounts: &mut Mounts<'_>, sandbox: &Sandbox, made: &[Made]) -> Res
             mounts.add(key, &path.path, need(path.optional), cover.clone())?;
         }
     }
+    // Its own folders are for writing; its configuration is not.
+    for (key, paths) in made.iter().filter(|(variable, _)| *variable != "CONFIGURATION_DIRECTORY") {
+        paths.iter().try_for_each(|path| mounts.own(key, path))?;
+    }
     Ok(())
 }
 
@@ -67,7 +71,7 @@ const fn need(optional: bool) -> Need {
     if optional { Need::Optional } else { Need::Required }
 }
 
-fn system(mounts: &mut Mounts<'_>, sandbox: &Sandbox, made: &[Made]) -> Result<(), SpawnFailure> {
+fn system(mounts: &mut Mounts<'_>, sandbox: &Sandbox) -> Result<(), SpawnFailure> {
     const KEY: &str = "ProtectSystem";
     let read_only: &[&str] = match sandbox.protect_system {
         ProtectSystem::No => return Ok(()),
@@ -81,11 +85,6 @@ fn system(mounts: &mut Mounts<'_>, sandbox: &Sandbox, made: &[Made]) -> Result<(
     if sandbox.protect_system == ProtectSystem::Strict {
         for path in ["/proc", "/sys", "/dev"].iter().chain(&HOMES) {
             mounts.add(KEY, Path::new(path), Need::Optional, Cover::AsItIs)?;
-        }
-        // Its own folders are for writing; its configuration is not.
-        let own = made.iter().filter(|(variable, _)| *variable != "CONFIGURATION_DIRECTORY");
-        for path in own.flat_map(|(_, paths)| paths) {
-            mounts.add(KEY, path, Need::Required, Cover::AsItIs)?;
         }
     }
     Ok(())
