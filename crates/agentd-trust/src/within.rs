@@ -12,6 +12,14 @@ const LINKS_MAX: usize = 40;
 /// # Errors
 /// Something on the way is not there or cannot be looked at, or links lead in a circle.
 pub fn within(root: &Path, path: &Path) -> io::Result<PathBuf> {
+    follow(path, |here| link(&root.join(here))).map(|inside| root.join(inside))
+}
+
+/// Where `path` leads below a `/` of which `link` tells what links there are, as a path from there without links in it.
+///
+/// # Errors
+/// As [`within()`].
+pub fn follow(path: &Path, link: impl Fn(&Path) -> io::Result<Option<PathBuf>>) -> io::Result<PathBuf> {
     let mut rest: Vec<PathBuf> = parts(path);
     let mut inside = PathBuf::new();
     let mut links = 0;
@@ -21,7 +29,7 @@ pub fn within(root: &Path, path: &Path) -> io::Result<PathBuf> {
             continue;
         }
         let here = inside.join(&part);
-        let Some(target) = link(&root.join(&here))? else {
+        let Some(target) = link(&here)? else {
             inside = here;
             continue;
         };
@@ -34,7 +42,7 @@ pub fn within(root: &Path, path: &Path) -> io::Result<PathBuf> {
         }
         rest.extend(parts(&target));
     }
-    Ok(root.join(inside))
+    Ok(inside)
 }
 
 /// The parts of a path, the last one first.

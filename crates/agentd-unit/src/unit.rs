@@ -245,13 +245,12 @@ impl Unit {
         files
     }
 
-    /// Where a program of its commands is on the machine: below `RootDirectory`, if commands of this kind have one. One
-    /// without a slash in front stays as it is written.
+    /// Where a program of its commands is on the machine: below `RootDirectory`, if commands of this kind have one, or in what
+    /// is bound there. One without a slash in front stays as it is written.
     #[must_use]
     pub fn program_file(&self, kind: Option<ExecKind>, program: &str) -> PathBuf {
-        let root = self.as_service().and_then(|body| body.service.root_of(kind));
-        match (root, program.strip_prefix('/')) {
-            (Some(root), Some(below)) => root.join(below),
+        match self.as_service() {
+            Some(body) if program.starts_with('/') => body.service.outside(kind, program.as_ref()),
             _ => PathBuf::from(program),
         }
     }

@@ -202,6 +202,37 @@ fn what_is_read_only_stays_so_under_another_cover() {
     check_all(setup, &cases);
 }
 
+/// The folder that becomes `/` is empty, or has other programs of these names.
+#[test]
+fn programs_come_from_what_is_bound_below_the_root() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("bound");
+    for name in ["empty", "other/bin", "other/usr/bin"] {
+        std::fs::create_dir_all(setup.path(name)).unwrap();
+    }
+    std::fs::copy("/bin/false", setup.path("other/usr/bin/sh")).unwrap();
+    let keys = |root: &str, further: &str| {
+        let root = setup.path(root).display().to_string();
+        format!(
+            "RootDirectory = \"{root}\"\nExecStartPre = [\"true\"]\nBindReadOnlyPaths = \"/usr -/lib64 /lib {further}\""
+        )
+    };
+    let script = "test -e /etc/passwd || echo alone";
+    let cases = [
+        case("folders", &keys("empty", "/bin"), script, "alone\n"),
+        case("file", &keys("other", "/usr/bin/dash:/bin/sh"), script, "alone\n"),
+        case(
+            "hidden",
+            &format!("{}\nInaccessiblePaths = \"/bin\"", keys("other", "/bin")),
+            ":",
+            "/bin/sh cannot be executed",
+        ),
+    ];
+    check_all(setup, &cases);
+}
+
 #[test]
 fn a_file_system_in_memory_is_small_and_its_owners() {
     if !is_root() {

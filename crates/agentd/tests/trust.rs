@@ -160,6 +160,25 @@ fn a_program_below_a_root_directory_is_signed_with_its_unit() {
     run(Command::new("gcc").args(["-static", "-o"]).arg(root.join("bin/agent")).arg(source));
     // Without the root there is no such file.
     std::os::unix::fs::symlink("/bin/agent", root.join("bin/link")).unwrap();
+    // What is bound over the root's own programs is what runs, so that is what has to be signed.
+    let bound = setup.path("bound");
+    fs::create_dir_all(&bound).unwrap();
+    fs::write(root.join("bin/script"), "the root's own, which never runs").unwrap();
+    let script = |name: &str| fs::write(bound.join(name), "#!/bin/agent\n").unwrap();
+    script("script");
+    fs::copy(root.join("bin/agent"), bound.join("agent")).unwrap();
+    for name in ["script", "agent"] {
+        fs::set_permissions(bound.join(name), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    for unit in ["bound", "bound-changed"] {
+        setup.unit(
+            &format!("{unit}.service"),
+            &format!(
+                "[Service]\nType = \"oneshot\"\nExecStart = \"/bin/script\"\nRootDirectory = {root:?}\nBindPaths = \"{}:/bin\"\n",
+                bound.display()
+            ),
+        );
+    }
     for unit in ["straight", "changed"] {
         let program = if unit == "straight" { "link" } else { "agent" };
         setup.unit(
@@ -172,12 +191,17 @@ fn a_program_below_a_root_directory_is_signed_with_its_unit() {
     run(Command::new(agentctl()).args(["key", "generate", "test", "--out"]).arg(setup.path("keys")));
     let mut sign = Command::new(agentctl());
     sign.arg("sign").arg("--key").arg(setup.path("keys/test.key"));
-    for unit in ["straight", "changed"] {
+    for unit in ["straight", "changed", "bound", "bound-changed"] {
         sign.arg(setup.path(&format!("units/{unit}.service.toml")));
     }
     run(&mut sign);
     let mut manager = setup.start();
     manager.ok(&["start", "straight"]);
+    manager.ok(&["start", "bound"]);
+    append(&bound.join("script"), b"\n");
+    let start = manager.ctl(&["start", "bound-changed"]);
+    assert!(!start.status.success(), "{}", text(&start));
+    assert_eq!(manager.property("bound-changed", "Result"), "trust");
     append(&root.join("bin/agent"), b"\n");
     let start = manager.ctl(&["start", "changed"]);
     assert!(!start.status.success(), "{}", text(&start));

@@ -1,9 +1,10 @@
 //! What keeps a service's processes from the rest of the machine, systemd.exec(5) "SANDBOXING".
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::CapabilityMask;
+use super::{CapabilityMask, ServiceSection};
+use crate::exec::ExecKind;
 use crate::values::syscalls::Denial;
 use crate::words::Words;
 
@@ -239,6 +240,23 @@ pub struct Bind {
     pub recursive: bool,
     /// `BindReadOnlyPaths`.
     pub read_only: bool,
+}
+
+impl ServiceSection {
+    /// Where a path that commands of this kind see is on the machine, as the unit says it: in what is bound there, else below
+    /// `RootDirectory`. Without that it is the same path.
+    #[must_use]
+    pub fn outside(&self, kind: Option<ExecKind>, path: &Path) -> PathBuf {
+        let Some(root) = self.root_of(kind) else { return path.to_owned() };
+        let above = self.sandbox.binds.iter().rev().filter(|bind| path.starts_with(&bind.target));
+        let nearest = above.max_by_key(|bind| bind.target.components().count());
+        let (source, target) =
+            nearest.map_or((root, Path::new("/")), |bind| (bind.source.as_path(), bind.target.as_path()));
+        match path.strip_prefix(target) {
+            Ok(below) if !below.as_os_str().is_empty() => source.join(below),
+            _ => source.to_owned(),
+        }
+    }
 }
 
 /// The families that sockets may have.

@@ -27,6 +27,7 @@ pub mod process;
 pub mod properties;
 pub mod python;
 pub mod reach;
+pub mod rooted;
 pub mod runs;
 pub mod sandbox;
 pub mod slices;

@@ -19,6 +19,7 @@ use agentd_linux::spawn::{Mount, MountEntry, MountFlags};
 
 use super::landlock::Open;
 use super::plan::{c_path, resources, step};
+use super::rooted::Shown;
 
 const EXIT_NAMESPACE: u8 = 226;
 
@@ -322,11 +323,44 @@ impl<'a> Mounts<'a> {
         made.and_then(|()| fs::canonicalize(&folder)).map_err(|error| failed(key, &folder, &error))
     }
 
+    /// What the places show, in order.
+    ///
+    /// # Errors
+    /// A place has to be there and is not.
+    pub fn shown(mut self) -> Result<Vec<(PathBuf, Shown)>, SpawnFailure> {
+        self.arrange()?;
+        let shown = |entry: Entry| match entry.cover {
+            // What is above it is shown.
+            Cover::Again => None,
+            Cover::AsItIs | Cover::ReadOnly => Some((entry.target, Shown::Own)),
+            Cover::Tree { source, recursive: true, .. } => Some((entry.target, Shown::Elsewhere(source))),
+            _ => Some((entry.target, Shown::Hidden)),
+        };
+        Ok(self.entries.into_iter().filter_map(shown).collect())
+    }
+
     /// The mounts, in order, and what they leave open.
     ///
     /// # Errors
     /// A place has to be there and is not, or what covers it cannot be made.
     pub fn finish(mut self) -> Result<(Vec<MountEntry>, Open), SpawnFailure> {
+        self.arrange()?;
+        let mut mounts = Vec::new();
+        let mut last = Vec::new();
+        for (index, entry) in self.entries.iter().enumerate() {
+            self.make_place(entry, &self.entries[..index], &mut mounts)?;
+            mounts.push(self.mount(entry)?);
+            if self.is_shut_memory(entry) {
+                last.push(in_place(entry.key, &entry.target, false, MountFlags::READ_ONLY)?);
+            }
+        }
+        // Upper ones cover all that is in them, so places in memory are shut last.
+        mounts.extend(last);
+        Ok((mounts, self.open()))
+    }
+
+    /// One entry for each place that is to be covered, in order.
+    fn arrange(&mut self) -> Result<(), SpawnFailure> {
         self.settle_missing()?;
         self.merge();
         self.keep_own_writable();
@@ -340,18 +374,7 @@ impl<'a> Mounts<'a> {
         let within = |target: &Path| shut.iter().any(|shut| target != shut && target.starts_with(shut));
         self.entries.retain(|entry| !within(&entry.target));
         self.leave_out_what_is_covered();
-        let mut mounts = Vec::new();
-        let mut last = Vec::new();
-        for (index, entry) in self.entries.iter().enumerate() {
-            self.make_place(entry, &self.entries[..index], &mut mounts)?;
-            mounts.push(self.mount(entry)?);
-            if self.is_shut_memory(entry) {
-                last.push(in_place(entry.key, &entry.target, false, MountFlags::READ_ONLY)?);
-            }
-        }
-        // Upper ones cover all that is in them, so places in memory are shut last.
-        mounts.extend(last);
-        Ok((mounts, self.open()))
+        Ok(())
     }
 
     /// Whether it is a place in memory that nothing can be written to, or a part of one that has flags of its own.

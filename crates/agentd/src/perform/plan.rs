@@ -19,6 +19,7 @@ use super::births::Begun;
 use super::env_file;
 use super::environment::{self, Account, DEFAULT_PATH, Facts};
 use super::passed::Passed;
+use super::rooted::Rooted;
 use super::runs::Process;
 use super::streams::Streams;
 use super::trust::{Executable, Refusal};
@@ -104,15 +105,7 @@ fn execute(world: &mut World, spawn: &Spawn) -> Result<Option<u32>, SpawnFailure
         plan.bounding_set = service.capability_bounding_set;
         plan.ambient_set = service.ambient_capabilities;
         plan.no_new_privileges = service.no_new_privileges;
-        let own = sandbox::Own {
-            made: &prepared.made,
-            private: run.private_tmp.as_ref(),
-            credentials: run.credentials.as_deref(),
-            runtime: &world.config.folders.runtime,
-            root,
-            manager: world.births.ids(),
-            is_main: spawn.kind == ExecKind::Start,
-        };
+        let own = own(world, spawn, &prepared.made)?;
         plan.joined = run.common.joined();
         sandbox::wall(&mut plan, service, &own)?;
         landlock::tell(service);
@@ -174,11 +167,12 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
     };
     let root = service.root_of(Some(spawn.kind));
     let search_path = service.execution.search_path().or_else(|| env.get("PATH").cloned());
-    let path = find(&command, search_path.as_deref().unwrap_or(DEFAULT_PATH), root)?;
+    let rooted = root.map(|root| rooted(world, spawn, &made, root, privileged)).transpose()?;
+    let path = find(&command, search_path.as_deref().unwrap_or(DEFAULT_PATH), rooted.as_ref())?;
     let (program, module) = match agent {
         // The interpreter is the image's matter; the module is what was signed.
         Some(agent) => (Executable::Path(path), Some(python::module(world, unit, agent)?)),
-        None => (admit(world, unit, &path, root, &spawn.run.to_string())?, None),
+        None => (admit(world, unit, &path, root.zip(rooted.as_ref()), spawn)?, None),
     };
     let mut env = env;
     if let Some((address, port)) = spawn.connection.and_then(|id| world.sockets.origin(id)?.remote()) {
@@ -197,22 +191,58 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
     Ok(Prepared { program, argv, env, pid_variables, fds, identity, privileged, home, made, streams })
 }
 
+/// What a run has of its own.
+fn own<'a>(
+    world: &'a World,
+    spawn: &'a Spawn,
+    made: &'a [folders::Made],
+) -> Result<sandbox::Own<'a>, SpawnFailure> {
+    let run = world.runs.get(spawn.run).ok_or_else(|| resources("the run has ended".into()))?;
+    Ok(sandbox::Own {
+        made,
+        private: run.private_tmp.as_ref(),
+        credentials: run.credentials.as_deref(),
+        runtime: &world.config.folders.runtime,
+        root: service(&spawn.unit)?.root_of(Some(spawn.kind)),
+        manager: world.births.ids(),
+        is_main: spawn.kind == ExecKind::Start,
+    })
+}
+
+/// What a command sees below `RootDirectory`, as far as programs may come from elsewhere.
+fn rooted(
+    world: &World,
+    spawn: &Spawn,
+    made: &[folders::Made],
+    root: &Path,
+    privileged: bool,
+) -> Result<Rooted, SpawnFailure> {
+    let service = service(&spawn.unit)?;
+    let shown = match privileged || service.sandbox.binds.is_empty() || !root.is_dir() {
+        true => Vec::new(),
+        false => sandbox::mounts(service, &own(world, spawn, made)?)?.shown()?,
+    };
+    Ok(Rooted::new(root, shown))
+}
+
 /// What runs once the policy lets it; below `RootDirectory` it is looked at from outside, and run from within.
 fn admit(
     world: &World,
     unit: &Unit,
     path: &Path,
-    root: Option<&Path>,
-    run: &str,
+    root: Option<(&Path, &Rooted)>,
+    spawn: &Spawn,
 ) -> Result<Executable, SpawnFailure> {
-    let Some(root) = root else { return world.trust.admit(unit, path, path, run).map_err(refused) };
-    let name = root.join(path.strip_prefix("/").unwrap_or(path));
-    let outside = agentd_trust::within(root, path).map_err(|error| match root.is_dir() {
+    let run = &spawn.run.to_string();
+    let Some((root, rooted)) = root else { return world.trust.admit(unit, path, path, run).map_err(refused) };
+    let name = unit.program_file(Some(spawn.kind), &path.to_string_lossy());
+    let [inside, outside] = rooted.find(path).map_err(|error| match root.is_dir() {
         true => step(EXIT_EXEC, format!("{} cannot be executed: {error}", name.display())),
         false => step(EXIT_CHROOT, format!("cannot take RootDirectory {} as /: {error}", root.display())),
     })?;
     let within = |path: &Path| Path::new("/").join(path.strip_prefix("/").unwrap_or(path));
     Ok(match world.trust.admit(unit, &name, &outside, run).map_err(refused)? {
+        Executable::Path(path) if path == outside => Executable::Path(inside),
         Executable::Path(path) => Executable::Path(path.strip_prefix(root).map_or(path.clone(), within)),
         by_descriptor @ Executable::Descriptor(_) => by_descriptor,
     })
@@ -333,14 +363,15 @@ fn files_of(world: &World, path: &Path, optional: bool) -> Result<Vec<PathBuf>, 
 
 /// The program's path: as it is if absolute, else the first executable file of that name along PATH, below the root
 /// that its processes have.
-fn find(command: &ExecCommand, path: &str, root: Option<&Path>) -> Result<PathBuf, SpawnFailure> {
+fn find(command: &ExecCommand, path: &str, root: Option<&Rooted>) -> Result<PathBuf, SpawnFailure> {
     let program = Path::new(&command.program);
     if program.is_absolute() {
         return Ok(program.to_owned());
     }
     let executable = |candidate: &PathBuf| {
-        let outside = root.map(|root| root.join(candidate.strip_prefix("/").unwrap_or(candidate)));
-        fs::metadata(outside.as_ref().unwrap_or(candidate))
+        let outside = root.map_or_else(|| Ok(candidate.clone()), |root| Ok(root.find(candidate)?[1].clone()));
+        outside
+            .and_then(fs::metadata)
             .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
     let mut candidates =

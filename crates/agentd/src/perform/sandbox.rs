@@ -48,21 +48,28 @@ pub fn wall(plan: &mut SpawnPlan<'_>, service: &ServiceSection, own: &Own<'_>) -
     plan.namespaces.users = users(sandbox.private_users, own.manager, plan.identity.as_ref());
     plan.namespaces.own_mounts = sandbox.private_mounts;
     plan.namespaces.propagation = sandbox.propagation.map(propagation);
-    let root = own.root;
-    let mut mounts = Mounts::new(Place { root, runtime: own.runtime });
-    view::protect(&mut mounts, sandbox, own.made)?;
-    view::replace(&mut mounts, sandbox, own.private)?;
-    if let (Some(folder), Some(_)) = (own.credentials, root) {
-        let cover = Cover::Tree { source: folder.to_owned(), recursive: true, flags: MountFlags::default() };
-        mounts.add("LoadCredential", folder, Need::Made, cover)?;
-    }
-    let (entries, open) = mounts.finish()?;
+    let (entries, open) = mounts(service, own)?.finish()?;
     plan.namespaces.mounts = entries;
     let wall = landlock::wall(sandbox, open, own.is_main)?;
     plan.landlock = wall.and_then(|wall| wall.compile(agentd_linux::landlock::version()));
     let filters = filters::filters(sandbox);
     plan.filters = filters.ok_or_else(|| resources("SystemCallFilter: the filter is too long".into()))?;
     Ok(())
+}
+
+/// What is mounted for a unit.
+///
+/// # Errors
+/// A path cannot be looked at, or what covers it cannot be made.
+pub fn mounts<'a>(service: &ServiceSection, own: &Own<'a>) -> Result<Mounts<'a>, SpawnFailure> {
+    let mut mounts = Mounts::new(Place { root: own.root, runtime: own.runtime });
+    view::protect(&mut mounts, &service.sandbox, own.made)?;
+    view::replace(&mut mounts, &service.sandbox, own.private)?;
+    if let (Some(folder), Some(_)) = (own.credentials, own.root) {
+        let cover = Cover::Tree { source: folder.to_owned(), recursive: true, flags: MountFlags::default() };
+        mounts.add("LoadCredential", folder, Need::Made, cover)?;
+    }
+    Ok(mounts)
 }
 
 /// How many ids `PrivateUsers=identity` has.

@@ -16,11 +16,7 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 /// # Errors
 /// Why it cannot be executed, to stand behind its name.
 pub(super) fn find(kind: ExecKind, program: &str, service: &ServiceSection) -> Result<(), String> {
-    let root = service.root_of(Some(kind));
-    let place = |path: &Path| match root {
-        Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
-        None => path.to_owned(),
-    };
+    let place = |path: &Path| service.outside(Some(kind), path);
     if program.starts_with('/') {
         return executable(&place(Path::new(program))).map_err(|error| format!("is not executable: {error}"));
     }
