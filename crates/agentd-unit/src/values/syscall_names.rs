@@ -112,12 +112,12 @@ pub(crate) const GROUPS: &[(&str, &str)] = &[
         "\
          access chdir chmod close creat faccessat faccessat2 fallocate fchdir fchmod fchmodat fchmodat2 \
          fcntl fcntl64 fgetxattr flistxattr fremovexattr fsetxattr fstat fstat64 fstatat64 fstatfs \
-         fstatfs64 ftruncate ftruncate64 futimesat getcwd getdents getdents64 getxattr getxattrat \
-         inotify_add_watch inotify_init inotify_init1 inotify_rm_watch lgetxattr link linkat listxattr \
-         listxattrat llistxattr lremovexattr lsetxattr lstat lstat64 mkdir mkdirat mknod mknodat newfstatat \
-         oldfstat oldlstat oldstat open openat openat2 readlink readlinkat removexattr removexattrat rename \
-         renameat renameat2 rmdir setxattr setxattrat stat stat64 statfs statfs64 statx symlink symlinkat \
-         truncate truncate64 unlink unlinkat utime utimensat utimensat_time64 utimes",
+         fstatfs64 ftruncate ftruncate64 futimesat getcwd getdents getdents64 getxattr inotify_add_watch \
+         inotify_init inotify_init1 inotify_rm_watch lgetxattr link linkat listxattr llistxattr \
+         lremovexattr lsetxattr lstat lstat64 mkdir mkdirat mknod mknodat newfstatat oldfstat oldlstat \
+         oldstat open openat openat2 readlink readlinkat removexattr rename renameat renameat2 rmdir \
+         setxattr stat stat64 statfs statfs64 statx symlink symlinkat truncate truncate64 unlink unlinkat \
+         utime utimensat utimensat_time64 utimes",
     ),
     (
         "@io-event",

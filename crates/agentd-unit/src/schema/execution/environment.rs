@@ -12,7 +12,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         Slot::Own("list of absolute paths", |value, d, cx| {
             list(&mut d.service.execution.environment_files, value, cx, "a list of files", file);
         }),
-        "Files of NAME=value lines, read at each start after Environment; with - in front one may be missing.",
+        "Files of NAME=value lines, or patterns of files, read at each start after Environment; with - in front one may be missing.",
     ),
     Setting::new(
         "PassEnvironment",
