@@ -157,14 +157,14 @@ fn calls(value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
         list.calls.extend(always.into_iter().chain(["execveat"]).map(|call| (call, None)));
     }
     for (span, word) in words {
-        let rule = syscalls::rule(&word);
-        if cx.foreign && !syscalls::is_known(&word) {
+        let rule = match syscalls::rule(&word) {
             // As in systemd: the list goes on without it. A newer kernel may have it.
-            if let Err(unknown) = rule {
+            Err(unknown) if cx.foreign && !syscalls::is_known(&word) => {
                 cx.warn(&span, unknown);
+                continue;
             }
-            continue;
-        }
+            rule => rule,
+        };
         let Some((calls, denial)) = cx.take(&span, rule) else { continue };
         for call in calls {
             if list.allow == inverted {
