@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use agentd_unit::digest::digest;
 use agentd_unit::{Body, Realtime, TimerSection, TimerTrigger, Unit};
 
 use crate::clock::{Boottime, Now};
@@ -222,11 +223,11 @@ impl Timer {
     }
 }
 
-/// FNV-1a of the triggers as people read them: other triggers have another number, in each version of the manager.
+/// A part of the hash of the triggers as people read them: other triggers have another number, in each version of the manager.
 fn number(triggers: &[TimerTrigger]) -> u64 {
-    let text: String = triggers.iter().map(|trigger| format!("{trigger}\n")).collect();
-    let step = |number: u64, byte| (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+    let texts: Vec<String> = triggers.iter().map(ToString::to_string).collect();
+    let hash = digest(texts.iter().map(String::as_bytes));
+    hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// The first calendar time after `base`, if the trigger is one by the calendar and has one left.
