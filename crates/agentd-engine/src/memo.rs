@@ -21,7 +21,7 @@ use crate::out::{Ids, Out};
 use crate::past::Past;
 use crate::rate::Rate;
 use crate::restart::Restarts;
-use crate::service::{Process, Run, ServiceState};
+use crate::service::{Leftover, Process, Run, ServiceState};
 use crate::state::ServiceResult;
 use crate::unit::{Core, Entry, PlainState, ServiceCore};
 use crate::view::ExecStatusView;
@@ -57,8 +57,21 @@ pub struct Memo {
     pub connection: Option<(UnitName, Option<String>)>,
     /// It went down, or did not come up, because of these: it returns with any of them.
     pub returns_with: Vec<UnitName>,
+    /// The run that it has ended while `KillMode` let processes of it live on.
+    pub leftover: Option<InvocationId>,
     /// What its lives before have left.
     pub past: Past,
+}
+
+impl Memo {
+    /// The run that processes may still be there of.
+    #[must_use]
+    pub fn run(&self) -> Option<InvocationId> {
+        match self.life {
+            Life::Up { run, .. } => Some(run),
+            _ => self.leftover,
+        }
+    }
 }
 
 /// Where a unit stood.
@@ -173,8 +186,9 @@ impl Manager {
             let again = self.comes_again(unit).then_some(out.now.monotonic);
             let timed = self.counts_for_a_timer(unit);
             let Some(entry) = self.entry_mut(unit) else { continue };
+            let left = entry.service().is_some_and(|service| service.facts.leftover.is_some());
             let keeps_down =
-                timed || !entry.returns_with.is_empty() || past && Past::of(entry) != Past::default();
+                left || timed || !entry.returns_with.is_empty() || past && Past::of(entry) != Past::default();
             let found = match keeping(entry, again) {
                 Keeping::Nothing if keeps_down && !entry.is_gone => Keeping::This(Life::Down),
                 found => found,
@@ -332,6 +346,14 @@ impl Manager {
         if let Some(service) = entry.service_mut() {
             service.facts.generation = memo.generation;
             service.facts.last_run = memo.last_run;
+            if let Some(run) = memo.leftover.filter(|_| service.facts.run.is_none()) {
+                let awaiting = out.ids.effect();
+                service.facts.leftover = Some(Leftover { run, awaiting });
+                self.runs.insert(run, id);
+                let (id, unit) = (out.ids.effect(), Arc::clone(&entry.unit));
+                out.push(Effect::TakeOver { id, run, unit, main: None });
+                out.push(Effect::AwaitEmpty { id: awaiting, run });
+            }
         }
         memo.past.restore(entry);
         let counts = (memo.restarts, memo.restart_step, Rate::of(memo.recent_starts.iter().copied()));
@@ -479,6 +501,7 @@ fn memo(entry: &mut Entry, life: Life) -> Memo {
         trigger: entry.service().and_then(|service| service.facts.run.as_ref()?.trigger.clone()),
         connection: None,
         returns_with: Vec::new(),
+        leftover: entry.service().and_then(|service| service.facts.leftover).map(|leftover| leftover.run),
         past: Past::of(entry),
     }
 }

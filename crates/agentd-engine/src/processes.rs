@@ -99,6 +99,7 @@ impl Manager {
             facts.leftover = None;
             self.runs.remove(&run);
             out.push(Effect::Release { run });
+            self.touch(unit);
             self.drive(unit, ServiceEvent::Cleared, out);
             return;
         }

@@ -18,7 +18,7 @@ mod notify;
 mod reload;
 mod rise;
 
-pub(crate) use facts::{Facts, Process, Run};
+pub(crate) use facts::{Facts, Leftover, Process, Run};
 
 use crate::clock::Monotonic;
 use crate::out::Out;

@@ -400,3 +400,29 @@ fn what_is_shown_of_a_unit_that_is_down_is_the_same_after_a_re_execution() {
         assert_eq!(second.view(unit), first.view(unit));
     }
 }
+
+#[test]
+fn what_kill_mode_left_alive_is_still_known_and_gone_before_the_next_life_under_the_next_manager() {
+    let units = || [service("a.service", |s| s.kill_mode = agentd_unit::KillMode::Process)];
+    let mut first = Desk::new(units());
+    first.run("a.service");
+    let old = first.last_spawn("a.service").run;
+    first.stop("a.service");
+    first.exit_main("a.service", CLEAN);
+    let heir = || {
+        let desk = first.heir(units());
+        assert_eq!((desk.sub("a.service"), desk.taken_over("a.service").1), ("dead", old));
+        assert_eq!(desk.manager.unit_of_run(old).map(|unit| unit.as_str()), Some("a.service"));
+        desk
+    };
+    let mut emptied_by_itself = heir();
+    emptied(&mut emptied_by_itself);
+    assert_eq!(emptied_by_itself.manager.unit_of_run(old), None);
+    assert!(emptied_by_itself.kept().is_empty(), "nothing is left");
+    let mut started = heir();
+    started.start("a.service");
+    assert!(started.effects.contains(&Effect::KillAll { run: old }));
+    assert_eq!(started.spawns("a.service").len(), 0);
+    emptied(&mut started);
+    assert_eq!(started.spawns("a.service").len(), 1);
+}

@@ -112,6 +112,39 @@ fn an_agent_whose_unit_is_gone_is_ended() {
 }
 
 #[test]
+fn what_kill_mode_left_alive_lives_on_under_the_next_manager() {
+    let setup = Setup::new("takeover-left");
+    let file = setup.path("left");
+    let text = format!(
+        "[Service]\nExecStart = [\"/bin/sh\", \"-c\", \"sleep 1000 & echo $! >{}; exec sleep 1000\"]\nKillMode = \"process\"\n",
+        file.display()
+    );
+    setup.unit("a.service", &text);
+    setup.unit("gone.service", &text.replace("/left", "/left-too"));
+    let mut manager = setup.start();
+    manager.ok(&["start", "a", "gone"]);
+    let pid = |manager: &Manager, name: &str| {
+        let text = fs::read_to_string(manager.path(name)).unwrap_or_default();
+        text.trim().parse::<u32>().unwrap_or(0)
+    };
+    manager.until("they do not run", |m| pid(m, "left") != 0 && pid(m, "left-too") != 0);
+    let (left, without_file) = (pid(&manager, "left"), pid(&manager, "left-too"));
+    manager.ok(&["stop", "a", "gone"]);
+    fs::remove_file(manager.path("units/gone.service.toml")).unwrap();
+    for _ in 0..2 {
+        manager.ok(&["daemon-reexec"]);
+        assert!(is_alive(left) && is_alive(without_file));
+    }
+    kill("KILL", manager.pid());
+    manager.wait();
+    let mut manager = manager.again();
+    assert!(is_alive(left));
+    manager.ok(&["start", "a"]);
+    assert!(!is_alive(left), "two lives do not overlap");
+    manager.ok(&["stop", "a"]);
+}
+
+#[test]
 fn a_log_is_followed_over_re_executions() {
     let setup = Setup::new("takeover-follow");
     counter(&setup, "");

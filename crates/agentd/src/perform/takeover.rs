@@ -197,7 +197,7 @@ pub fn keep_folders(world: &mut World, unit: &Unit) {
 /// that nobody goes on with.
 pub fn end_the_rest(world: &mut World) {
     for record in world.kept.unclaimed() {
-        let Life::Up { run, .. } = record.memo.life else { continue };
+        let Some(run) = record.memo.run() else { continue };
         let unit = &record.memo.unit;
         tracing::warn!(unit = %unit, "it ran under the manager before and is no loaded unit now; it is ended");
         match leaf(world, &record) {

@@ -58,11 +58,11 @@ impl Kept {
         }
     }
 
-    /// Whether the manager before had a process of this unit running.
+    /// Whether the manager before had a process of this unit running, or had let one live on.
     #[must_use]
     pub fn has_process(&self, unit: &str) -> bool {
         let record = UnitName::parse(unit).ok().and_then(|unit| self.before.get(&unit));
-        record.is_some_and(|record| matches!(record.memo.life, Life::Up { .. }))
+        record.is_some_and(|record| record.memo.run().is_some())
     }
 
     /// What the engine is to go on with, and when the first manager of this boot began.
@@ -94,7 +94,7 @@ impl Kept {
         for unit in left.keys() {
             self.forget(unit);
         }
-        left.into_values().filter(|record| matches!(record.memo.life, Life::Up { .. })).collect()
+        left.into_values().filter(|record| record.memo.run().is_some()).collect()
     }
 
     /// The services, instances of templates too, of which the manager before had something running.

@@ -32,10 +32,7 @@ impl Record {
     /// What the engine says of a unit, with what the shell knows of its run.
     #[must_use]
     pub fn of(memo: Memo, runs: &Runs, now: Boottime) -> Self {
-        let run = match memo.life {
-            Life::Up { run, .. } => runs.get(run),
-            _ => None,
-        };
+        let run = memo.run().and_then(|run| runs.get(run));
         Self {
             at: now,
             token: run.map_or(0, |run| run.token),
@@ -109,6 +106,7 @@ fn lines(record: &Record) -> String {
         text.some("source", source.as_ref().map(|text| short(text)));
     }
     memo.returns_with.iter().for_each(|other| text.put("returns-with", other));
+    text.some("left", memo.leftover);
     past::write(&memo.past, &mut text);
     match &memo.life {
         Life::Up { run, main, started, since, until, watchdog, access, status, exited, frozen, again } => {
@@ -273,6 +271,7 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
         active_enter: wall("active-enter"),
         trigger: name("trigger"),
         returns_with: names("returns-with"),
+        leftover: run("left"),
         past: past::read(get),
         connection: name("socket").map(|socket| (socket, get("source").map(str::to_owned))),
     };
@@ -347,6 +346,7 @@ pub(super) mod tests {
                     inactive_enter: None,
                     state_change: Some(Realtime(10)),
                 },
+                leftover: Some(InvocationId(7)),
                 returns_with: ["c.service", "d.target"].map(|name| UnitName::parse(name).unwrap()).to_vec(),
             },
         }
