@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 use crate::control::Inbound;
 use crate::control::server::Server;
 use crate::journal::LateWaking;
+use crate::log::LogStore;
 use crate::perform::{births, perform, slices, sweeper, takeover};
 use crate::takeover::handover::Handover;
 use crate::takeover::record::Record;
@@ -143,8 +144,11 @@ impl Daemon {
         while let Some(event) = self.events.pop_front() {
             self.handle(event);
         }
-        let World { paths, held, loaded, .. } = &mut self.world;
+        let World { paths, held, loaded, log, .. } = &mut self.world;
         paths.inherit(held, loaded);
+        if let Some(log) = log {
+            log.carry_on(std::mem::take(&mut held.lines));
+        }
         let (taken, waiting) = (crate::watch::units::taken_over(&self.world), self.world.kept.waiting());
         self.handle(taken);
         while let Some(effect) = self.effects.pop_front() {
@@ -158,6 +162,7 @@ impl Daemon {
             }
         }
         takeover::end_the_rest(&mut self.world);
+        self.world.log.iter().for_each(LogStore::settle);
         crate::watch::mains::tell_gone(&mut self.world, &mut self.events);
     }
 
@@ -182,7 +187,7 @@ impl Daemon {
         }
         self.last_answers().await;
         self.publish_log();
-        self.world.write_out();
+        let lines = self.world.write_out();
         let mut handed = vec![("lock", self.world.lock.as_fd()), ("notify", self.sources.notify_socket())];
         handed.extend(self.control.listener().map(|listener| ("control", listener)));
         let World { sockets, paths, stores, runs, leavers, .. } = &self.world;
@@ -193,11 +198,13 @@ impl Daemon {
         let definitions =
             records.iter().filter_map(lives_by).filter_map(|unit| Remembered::of(&unit)).collect();
         let nofile = self.world.rlimits.iter().find(|limit| limit.resource == Resource::Nofile).copied();
-        match reexec::become_successor(&handed, &Handover { items, records, definitions, leavers, nofile }) {
+        let handover = Handover { items, records, definitions, leavers, nofile, lines };
+        match reexec::become_successor(&handed, &handover) {
             Ok(never) => match never {},
             Err(error) => tracing::error!(%error, "the manager cannot be executed again; this one goes on"),
         }
-        self.world.write_again();
+        let lines = handover.lines;
+        self.world.write_again(lines);
         self.world.sockets.go_on();
         self.accept_again();
     }

@@ -31,7 +31,7 @@ use crate::control::replies::Replies;
 use crate::control::view::Extras;
 use crate::control::{Answer, Follower, Inbound, unit_files};
 use crate::journal::{self, Journal};
-use crate::log::{FollowId, LogConfig, LogStore};
+use crate::log::{Carried, FollowId, LogConfig, LogStore};
 use crate::perform::Births;
 use crate::perform::births::Begun;
 use crate::perform::bounds::Bounds;
@@ -389,20 +389,23 @@ impl World {
         });
     }
 
-    /// Writes out all that was said and done so far, and ends the threads that write.
-    pub fn write_out(&mut self) {
-        if self.log.take().is_some_and(|log| !log.stop(WRITE_OUT)) {
+    /// Writes out all that was said and done so far, and ends the threads that write. What the log goes on with comes back.
+    pub fn write_out(&mut self) -> Carried {
+        let carried = self.log.take().map(|log| log.hand_on(WRITE_OUT));
+        if let Some(None) = carried {
             tracing::warn!("the log of the agents' output could not be written out in time");
         }
         self.stamps.finish();
         self.journal.flush(WRITE_OUT);
+        carried.flatten().unwrap_or_default()
     }
 
     /// Begins anew what [`World::write_out`] has ended.
-    pub fn write_again(&mut self) {
+    pub fn write_again(&mut self, lines: Carried) {
         self.stamps = Stamps::start(Arc::clone(&self.state));
         match LogStore::start(LogConfig::new(&self.config.folders.log).with_descriptors(self.descriptors)) {
             Ok(log) => {
+                log.carry_on(lines);
                 for (id, run) in self.runs.iter().filter(|(_, run)| run.logged) {
                     // Its processes' end of the pipe leads to ours.
                     let opened = run.output.as_ref().map(open_again);
@@ -412,6 +415,7 @@ impl World {
                         Err(error) => tracing::error!(unit = %run.unit.name, %error, "its output is lost"),
                     }
                 }
+                log.settle();
                 self.log = Some(log);
             }
             Err(error) => tracing::error!(%error, "the log of the agents' output cannot be started again"),

@@ -380,3 +380,52 @@ fn a_program_that_cannot_be_executed_leaves_the_manager_as_it_is() {
     until_it_says(&mut manager, said + 20);
     assert_nothing_is_missing(&manager);
 }
+
+/// A step a signal: the beginning of a line, its end, and the next one.
+const HALVES: &str = "#!/usr/bin/python3\nimport signal, sys\nwanted = {signal.SIGUSR1}\nsignal.pthread_sigmask(signal.SIG_BLOCK, wanted)\nprint('ready', flush=True)\nfor part in ['<4>one ', 'line', '\\nnext\\n', 'last words']:\n    signal.sigwait(wanted)\n    sys.stdout.write(part)\n    sys.stdout.flush()\nsignal.sigwait(wanted)\n";
+
+#[test]
+fn a_line_is_whole_over_re_executions_and_a_rate_limit_goes_on() {
+    let setup = Setup::new("takeover-lines");
+    let program = setup.file("halves.py", HALVES);
+    setup.unit("halves.service", &format!("[Service]\nExecStart = [\"{}\"]\n", program.display()));
+    let program = setup.file("counter.py", COUNTER);
+    let keys = "LogRateLimitBurst = 7\nLogRateLimitIntervalSec = \"1h\"";
+    setup.unit("many.service", &format!("[Service]\nExecStart = [\"{}\"]\n{keys}\n", program.display()));
+    let mut manager = setup.start();
+    let said = |manager: &Manager, unit: &str| -> Vec<String> {
+        let shown = manager.ctl(&["logs", "-n", "1000", unit]);
+        let text = String::from_utf8_lossy(&shown.stdout);
+        text.lines().filter_map(|line| Some(line.split_once(&format!(" {unit}: "))?.1.to_owned())).collect()
+    };
+    manager.ok(&["start", "halves", "many"]);
+    manager.until("it does not begin", |m| said(m, "halves").contains(&"ready".to_owned()));
+    for _ in 0..3 {
+        kill("USR1", manager.main_pid("halves"));
+        let asleep = format!("/proc/{}/syscall", manager.main_pid("halves"));
+        // rt_sigtimedwait(2) again: the part is in the pipe.
+        manager
+            .until("it does not wait", |_| fs::read_to_string(&asleep).is_ok_and(|s| s.starts_with("128 ")));
+        manager.ok(&["daemon-reexec"]);
+    }
+    manager.until("the line does not end", |m| said(m, "halves").contains(&"next".to_owned()));
+    kill("USR1", manager.main_pid("halves"));
+    kill("USR1", manager.main_pid("halves"));
+    manager.until("it does not end", |m| m.main_pid("halves") == 0);
+    let lines = said(&manager, "halves");
+    let from = lines.iter().position(|line| line == "ready").unwrap();
+    assert_eq!(lines[from + 1..from + 4], ["one line", "next", "last words"], "{lines:?}");
+    let entries = manager.ok(&["logs", "-n", "1000", "-o", "json", "halves"]);
+    let line = entries.lines().find(|line| line.contains("\"one line\"")).unwrap();
+    assert!(line.contains("\"Priority\":4"), "{line}");
+    manager.ok(&["stop", "many"]);
+    let lines = said(&manager, "many");
+    let numbers = lines.iter().filter(|line| line.parse::<u64>().is_ok()).count();
+    assert_eq!(numbers, 7, "{lines:?}");
+    let all = manager.ok(&["logs", "-n", "1000", "many"]);
+    assert_eq!(
+        all.matches("lines suppressed by the rate limit").count(),
+        1,
+        "one sentence at the end: {all}"
+    );
+}

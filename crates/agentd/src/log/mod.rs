@@ -15,6 +15,7 @@
 //! Both threads inherit the signal mask of the one that starts them; the manager blocks its signals first.
 
 mod budget;
+mod carried;
 mod config;
 mod entry;
 mod file;
@@ -28,6 +29,7 @@ mod store;
 mod tail;
 mod writer;
 
+pub use carried::{Carried, Counted, Unfinished};
 pub use config::LogConfig;
 pub use entry::{Ending, Entry, Origin};
 pub use rate::RateLimit;

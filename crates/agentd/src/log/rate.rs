@@ -33,6 +33,16 @@ impl Limiter {
         Self { limit, since: now, admitted: 0, suppressed: 0 }
     }
 
+    /// A count that another log began.
+    pub(super) fn going_on(limit: RateLimit, since: Instant, admitted: u32, suppressed: u64) -> Self {
+        Self { limit, since, admitted, suppressed }
+    }
+
+    /// What another log needs to go on with it: how long ago its span began, what was let through and what not.
+    pub(super) fn counts(&self, now: Instant) -> (Duration, u32, u64) {
+        (now.duration_since(self.since), self.admitted, self.suppressed)
+    }
+
     /// Takes the time of the lines that follow. Once a span is over, returns how many lines were suppressed in it, if
     /// any were; they are to be told before those lines.
     pub(crate) fn advance(&mut self, now: Instant) -> Option<u64> {

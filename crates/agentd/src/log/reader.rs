@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use agentd_engine::InvocationId;
@@ -18,6 +18,7 @@ use agentd_linux::descriptor;
 use agentd_linux::epoll::{Epoll, Waker};
 use agentd_unit::UnitName;
 
+use super::carried::{Carried, Counted, Unfinished};
 use super::entry::{self, Ending, Origin};
 use super::outbox::{Haste, Outbox};
 use super::rate::{Limiter, RateLimit};
@@ -70,6 +71,12 @@ pub(crate) enum Command {
     DrainAll,
     /// Hand this on to the writing thread, after all lines so far.
     Ask(Job),
+    /// Go on with what another log has handed on, where pipes of the same runs are read from now on.
+    CarryOn(Carried),
+    /// What nobody goes on with of that ends now.
+    Settle,
+    /// Read what the pipes hold for the last time, and end; what has no end yet is handed on.
+    HandOn(Sender<Carried>),
     /// Read what the pipes hold for the last time, and end.
     Stop,
 }
@@ -111,6 +118,8 @@ pub(crate) struct Reader {
     max_line: usize,
     rate: Option<RateLimit>,
     limiters: HashMap<UnitName, Limiter>,
+    /// Of the log before, what no pipe goes on with yet.
+    carried: Carried,
     buffer: Vec<u8>,
 }
 
@@ -136,6 +145,7 @@ impl Reader {
             max_line,
             rate,
             limiters: HashMap::new(),
+            carried: Carried::default(),
             buffer: vec![0; READ_BYTES],
         })
     }
@@ -145,12 +155,12 @@ impl Reader {
         let mut ready = Vec::new();
         let mut last_output = Instant::now();
         let mut last_command = last_output;
-        loop {
+        let heir = loop {
             ready.clear();
             let timeout = self.deadline().map(|at| at.saturating_duration_since(Instant::now()));
             if let Err(error) = self.epoll.wait(&mut ready, timeout) {
                 tracing::error!(%error, "the log of the agents' output cannot wait for it and ends");
-                break;
+                break None;
             }
             let woken = ready.contains(&WAKER);
             if ready.iter().any(|t| *t != WAKER) {
@@ -170,17 +180,21 @@ impl Reader {
             }
             self.resume();
             self.tell_suppressed(Instant::now());
-            if woken && !self.obey() {
-                break;
+            if woken && let Some(heir) = self.obey() {
+                break heir;
             }
             self.outbox.publish();
+        };
+        self.drain_all(heir.is_none());
+        if let Some(heir) = heir {
+            // An error says that nobody waits for it any more.
+            let _nobody = heir.send(self.hand_on());
         }
-        self.drain_all(true);
         self.outbox.end();
     }
 
-    /// Carries out what was said; false once that was to stop.
-    fn obey(&mut self) -> bool {
+    /// Carries out what was said, until that was to end: then to whom something is to be handed on, if to anybody.
+    fn obey(&mut self) -> Option<Option<Sender<Carried>>> {
         loop {
             match self.orders.received.try_recv() {
                 Ok(Command::Attach(unit, run, pipe, rules)) => self.attach(unit, run, pipe, rules),
@@ -190,8 +204,11 @@ impl Reader {
                 Ok(Command::Drain(run)) => self.drain_run(run),
                 Ok(Command::DrainAll) => self.drain_all(false),
                 Ok(Command::Ask(job)) => self.outbox.ask(job),
-                Err(TryRecvError::Empty) => return true,
-                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return false,
+                Ok(Command::CarryOn(carried)) => self.carried = carried,
+                Ok(Command::Settle) => self.settle(),
+                Err(TryRecvError::Empty) => return None,
+                Ok(Command::HandOn(heir)) => return Some(Some(heir)),
+                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return Some(None),
             }
         }
     }
@@ -203,8 +220,15 @@ impl Reader {
             tracing::error!(unit = %unit, %error, "the output of {unit} cannot be read and is lost");
             return;
         }
-        let splitter = Splitter::new(self.max_line).with(rules);
+        let mut splitter = Splitter::new(self.max_line).with(rules);
+        if let Some(line) = self.carried.line_of(run) {
+            splitter.going_on(line.text, line.continued);
+        }
         let rate = rules.rate.or(self.rate).filter(RateLimit::bounds);
+        let counted = rate.and_then(|rate| self.carried.limiter_of(&unit, rate, Instant::now()));
+        if let Some(limiter) = counted {
+            self.limiters.insert(unit.clone(), limiter);
+        }
         let pipe = File::from(pipe);
         self.runs.insert((run, token));
         let stream = Stream { unit, run, pipe, splitter, rate, paused: None, dropping: false, wide: false };
@@ -325,6 +349,42 @@ impl Reader {
         let tokens: Vec<u64> = self.streams.keys().copied().collect();
         for token in tokens {
             self.drain(token, finish);
+        }
+    }
+
+    /// What another log needs to go on where this one ends.
+    fn hand_on(&self) -> Carried {
+        let now = Instant::now();
+        let line = |stream: &Stream| {
+            let (text, continued) = stream.splitter.unfinished()?;
+            let (unit, run) = (stream.unit.clone(), stream.run);
+            Some(Unfinished { unit, run, text: text.to_vec(), continued })
+        };
+        let counted = |(unit, limiter): (&UnitName, &Limiter)| {
+            let (age, admitted, suppressed) = limiter.counts(now);
+            Counted { unit: unit.clone(), age, admitted, suppressed }
+        };
+        Carried {
+            unfinished: self.streams.values().filter_map(|stream| line(stream)).collect(),
+            counted: self.limiters.iter().map(counted).collect(),
+        }
+    }
+
+    /// Ends what the log before has handed on and no pipe goes on with: whoever wrote it is gone.
+    fn settle(&mut self) {
+        let carried = std::mem::take(&mut self.carried);
+        for line in carried.unfinished {
+            let stamp = stamp::format(super::now().0);
+            let mut splitter = Splitter::new(self.max_line);
+            splitter.going_on(line.text, line.continued);
+            let mut chunk = Chunk::new(Some(line.run));
+            splitter.finish(&mut Target::new(&splitter, &stamp, &mut chunk, None));
+            if chunk.lines > 0 {
+                self.outbox.push(&line.unit, chunk);
+            }
+        }
+        for counted in carried.counted.iter().filter(|counted| counted.suppressed > 0) {
+            self.push_suppressed(&counted.unit, counted.suppressed);
         }
     }
 

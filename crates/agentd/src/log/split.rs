@@ -98,6 +98,17 @@ impl Splitter {
         self
     }
 
+    /// Goes on with a line that another one began: its text, and its priority where pieces of it were emitted already.
+    pub(crate) fn going_on(&mut self, text: Vec<u8>, continued: Option<u8>) {
+        (self.partial, self.continued) = (text, continued);
+    }
+
+    /// The line that has no end yet, if there is one, as [`Splitter::going_on`] takes it.
+    pub(crate) fn unfinished(&self) -> Option<(&[u8], Option<u8>)> {
+        let is_there = !self.partial.is_empty() || self.continued.is_some();
+        is_there.then_some((&self.partial, self.continued))
+    }
+
     /// Whether lines of this priority are kept.
     fn keeps(&self, priority: u8) -> bool {
         self.rules.level_max.is_none_or(|most| priority <= most)

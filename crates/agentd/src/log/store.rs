@@ -12,6 +12,7 @@ use agentd_engine::InvocationId;
 use agentd_linux::epoll::Waker;
 use agentd_unit::UnitName;
 
+use super::carried::Carried;
 use super::config::LogConfig;
 use super::entry::Entry;
 use super::outbox::{Haste, Outbox};
@@ -194,6 +195,27 @@ impl LogStore {
         self.say(Command::Stop);
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         matches!(ended.recv_timeout(timeout), Err(RecvTimeoutError::Disconnected))
+    }
+
+    /// Ends like [`LogStore::stop`], but cuts no line: what has no end yet is for the log after this one. None: that was not
+    /// done within `timeout`.
+    #[must_use]
+    pub fn hand_on(&self, timeout: Duration) -> Option<Carried> {
+        let (heir, carried) = mpsc::channel();
+        self.say(Command::HandOn(heir));
+        let carried = carried.recv_timeout(timeout).ok();
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        carried.filter(|_| matches!(ended.recv_timeout(timeout), Err(RecvTimeoutError::Disconnected)))
+    }
+
+    /// Goes on with what the log before has handed on, as soon as pipes of the same runs are attached.
+    pub fn carry_on(&self, carried: Carried) {
+        self.say_in_turn(Command::CarryOn(carried));
+    }
+
+    /// No further pipe goes on with what the log before has handed on: what is left of it is written as it is.
+    pub fn settle(&self) {
+        self.say_in_turn(Command::Settle);
     }
 
     fn say(&self, command: Command) {

@@ -12,10 +12,7 @@ pub fn encode(of: &Remembered) -> Option<String> {
         format!("unit={}\nenabled={}\nmain={}\n", of.unit, u8::from(of.enabled), u8::from(of.has_main));
     let mut put = |key: &str, value: &[u8]| {
         text.push_str(key);
-        value.iter().for_each(|byte| {
-            // Writing to a text cannot fail.
-            let _never = write!(text, "{byte:02x}");
-        });
+        text.push_str(&hex(value));
         text.push('\n');
     };
     put("digest=", &of.digest);
@@ -69,7 +66,17 @@ fn text(digits: &str) -> Option<String> {
     String::from_utf8(bytes(digits)?).ok()
 }
 
-fn bytes(digits: &str) -> Option<Vec<u8>> {
+/// Two digits a byte.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a text cannot fail.
+        let _never = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// From what [`hex`] makes.
+pub(super) fn bytes(digits: &str) -> Option<Vec<u8>> {
     let pair = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
     digits.as_bytes().chunks(2).map(pair).collect()
 }

@@ -14,7 +14,9 @@ use agentd_unit::sections::{Listen, Preserve};
 use agentd_unit::{Remembered, UnitName};
 
 use super::definition;
+use super::lines;
 use super::record::{self, Record};
+use crate::log::Carried;
 
 /// What one descriptor is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +86,8 @@ pub struct Handover<F> {
     pub leavers: Vec<Owner>,
     /// The limit of descriptors that the first manager was started with, and that services get.
     pub nofile: Option<Rlimit>,
+    /// What their logs go on with.
+    pub lines: Carried,
 }
 
 impl<F> Default for Handover<F> {
@@ -94,6 +98,7 @@ impl<F> Default for Handover<F> {
             definitions: Vec::new(),
             leavers: Vec::new(),
             nofile: None,
+            lines: Carried::default(),
         }
     }
 }
@@ -114,6 +119,7 @@ impl Handover<BorrowedFd<'_>> {
             + &definitions(&self.definitions)
             + &leavers(&self.leavers)
             + &limit(self.nofile)
+            + &lines::encode(&self.lines)
     }
 }
 
@@ -131,6 +137,10 @@ impl Handover<RawFd> {
                 handover.leavers.extend(leaver(owner));
             } else if let Some(line) = block.strip_prefix("kind=limit\n") {
                 handover.nofile = nofile(line);
+            } else if let Some(line) = block.strip_prefix(lines::LINE) {
+                handover.lines.unfinished.extend(lines::line(line));
+            } else if let Some(count) = block.strip_prefix(lines::COUNT) {
+                handover.lines.counted.extend(lines::count(count));
             } else {
                 handover.items.extend(decode(block));
             }
@@ -148,6 +158,7 @@ impl Handover<RawFd> {
             definitions: self.definitions,
             leavers: self.leavers,
             nofile: self.nofile,
+            lines: self.lines,
         }
     }
 }
@@ -173,7 +184,7 @@ fn encode<'a>(items: impl Iterator<Item = (&'a Item, Option<RawFd>)>, records: &
     let mut text = String::new();
     // Writing to a text cannot fail.
     for (item, fd) in items {
-        let _never = write!(text, "{}", lines(item));
+        let _never = write!(text, "{}", block(item));
         if let Some(fd) = fd {
             let _never = writeln!(text, "fd={fd}");
         }
@@ -216,7 +227,7 @@ fn leaver(line: &str) -> Option<Owner> {
     }
 }
 
-fn lines(item: &Item) -> String {
+fn block(item: &Item) -> String {
     match item {
         Item::Listener { unit, line, node } => {
             let node = node.as_ref().map(|(path, device, inode)| {

@@ -5,7 +5,7 @@
 //! - [`crate::perform::takeover`] finds what the kernel still has of a run: its cgroup, its process, its pipe.
 //! - [`crate::watch::mains`] watches main processes that are no children of ours, whose end nothing else tells us.
 //! - [`reexec`] is a manager that becomes its successor, with its sockets; [`handover`] is what it holds for units,
-//!   and [`definition`] what they live by.
+//!   [`definition`] what they live by, and [`lines`] what they have begun to say.
 //!
 //! # Invariants
 //! - A process counts as a unit's only if it is older than the record and lives in the unit's cgroup or names its run.
@@ -13,6 +13,7 @@
 
 pub mod definition;
 pub mod handover;
+pub mod lines;
 mod past;
 pub mod record;
 pub mod reexec;
@@ -136,7 +137,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let open = || Kept::open(&folder, Boottime::default(), Vec::new());
         let keep = |kept: &mut Kept, unit: &str| {
-            let memo = Memo { life: Life::Active, ..sample(unit).memo };
+            let memo = Memo { life: Life::Active, leftover: None, ..sample(unit).memo };
             kept.keep(&memo.unit.clone(), Some(Box::new(memo)), &Runs::default(), Boottime::default());
         };
         let mut first = open();
