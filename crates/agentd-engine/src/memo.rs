@@ -64,6 +64,29 @@ pub struct Memo {
 }
 
 impl Memo {
+    /// One that says nothing but that something of a run may be left.
+    #[must_use]
+    pub fn of_run(unit: UnitName, run: InvocationId) -> Self {
+        Self {
+            unit,
+            life: Life::Down,
+            last_run: None,
+            generation: 0,
+            restarts: 0,
+            restart_step: 0,
+            recent_starts: Vec::new(),
+            activated: None,
+            rested: None,
+            inactive_exit: None,
+            active_enter: None,
+            trigger: None,
+            connection: None,
+            returns_with: Vec::new(),
+            leftover: Some(run),
+            past: Past::default(),
+        }
+    }
+
     /// The run that processes may still be there of.
     #[must_use]
     pub fn run(&self) -> Option<InvocationId> {

@@ -357,6 +357,7 @@ impl World {
     /// A run is over: its cgroup, its copies and its pipe go.
     pub fn release(&mut self, id: InvocationId) {
         let Some(mut run) = self.runs.end(id) else { return };
+        self.kept.end(&run.unit.name);
         if let Some(body) = run.unit.as_service() {
             folders::release(self, &run.unit.name, &body.service);
         }
@@ -365,8 +366,7 @@ impl World {
         }
         crate::watch::mains::forget(self, id, &run);
         if let Some(folders) = &run.private_tmp {
-            let is_last = self.runs.iter().all(|(_, other)| other.private_tmp.as_ref() != Some(folders));
-            temporary::remove(temporary::leftovers(id, folders, is_last));
+            temporary::remove(self.own_temporary(id, folders));
         }
         crate::perform::ipc::release(self, &run);
         self.stores.release(&run.unit.name);
@@ -376,6 +376,13 @@ impl World {
             self.watches.remove(&run.unit.name, leaf);
         }
         self.sweeper.discard(run);
+    }
+
+    /// Which of its temporary folders go with a run that is over.
+    #[must_use]
+    pub fn own_temporary(&self, id: InvocationId, folders: &[PathBuf; 2]) -> Vec<PathBuf> {
+        let is_last = self.runs.iter().all(|(_, other)| other.private_tmp.as_ref() != Some(folders));
+        temporary::leftovers(id, folders, is_last)
     }
 
     /// Removes folders that stay over an automatic restart, of units that `rests` says do not run again.

@@ -429,3 +429,48 @@ fn a_line_is_whole_over_re_executions_and_a_rate_limit_goes_on() {
         "one sentence at the end: {all}"
     );
 }
+
+/// What a manager that is killed in the middle of a start has begun is over before the next one begins anything.
+#[test]
+fn what_was_on_its_way_up_under_a_killed_manager_runs_once_and_leaves_nothing() {
+    for has_cgroups in [true, false] {
+        let name = format!("agentd-test-begun-{}-{has_cgroups}", std::process::id());
+        let setup = Setup::new(&format!("takeover-begun-{has_cgroups}"));
+        let setup = if has_cgroups { setup } else { setup.without_cgroups() };
+        let pids = setup.path("pids");
+        let line = format!("echo $$$$ >>{}; exec sleep 1000", pids.display());
+        let keys = if is_root() {
+            format!("PrivateTmp = true\nRuntimeDirectory = [\"{name}\"]\n")
+        } else {
+            String::new()
+        };
+        let text = |more: &str| {
+            format!(
+                "[Service]\nType = \"oneshot\"\nTimeoutStartSec = \"infinity\"\nExecStart = [\"/bin/sh\", \"-c\", \"{line}\"]\n{more}"
+            )
+        };
+        setup.unit("again.service", &text(""));
+        setup.unit("once.service", &text(&keys));
+        let mut manager = setup.start();
+        manager.ok(&["start", "--no-block", "again", "once"]);
+        let begun = |manager: &Manager| -> Vec<u32> {
+            let text = fs::read_to_string(manager.path("pids")).unwrap_or_default();
+            text.lines().filter_map(|pid| pid.parse().ok()).collect()
+        };
+        manager.until("they do not begin", |m| begun(m).len() == 1 && m.main_pid("once") != 0);
+        let old = [begun(&manager)[0], manager.main_pid("once")];
+        let run = manager.property("once", "InvocationID");
+        let temporary = [format!("/tmp/agentd-private-{run}"), format!("/run/{name}")];
+        let are_there = |there: bool| temporary.iter().all(|path| fs::exists(path).unwrap() == there);
+        assert!(are_there(true) || !is_root());
+        kill("KILL", manager.pid());
+        manager.wait();
+        let mut manager = manager.again();
+        manager.ok(&["start", "--no-block", "again"]);
+        manager.until("it does not begin again", |m| begun(m).len() == 2);
+        manager.until("the old ones live on", |_| old.iter().all(|pid| !is_alive(*pid)));
+        manager.until("its folders stay", |_| are_there(false));
+        assert_eq!(manager.property("once", "ActiveState"), "inactive");
+        assert_eq!(begun(&manager).len(), 2);
+    }
+}

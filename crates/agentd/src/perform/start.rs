@@ -59,6 +59,11 @@ pub fn ensure_run(world: &mut World, spawn: &Spawn) -> Result<(), SpawnFailure> 
     let newest = [output.fd.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
     leave_room(world, newest, kept_back)?;
     let common = namespaces::common(world, unit, service)?;
+    let has_folders = !service.execution.runtime_directory.names.is_empty();
+    if cgroup.is_none() || service.sandbox.private_tmp || has_folders {
+        let slice = cgroup.is_some().then(|| slice(service).to_owned());
+        world.kept.begin(&unit.name, spawn.run, slice, world.now.boottime);
+    }
     let private_tmp = namespaces::temporary_folders(world, unit, service, spawn.run)?;
     world.runs.begin(
         spawn.run,

@@ -11,7 +11,7 @@ use agentd_linux::cgroup::Leaf;
 use agentd_linux::pidfd::PidFd;
 use agentd_linux::tree::{self, Tree};
 use agentd_unit::sections::Preserve;
-use agentd_unit::{Signal, Unit};
+use agentd_unit::{Signal, Unit, UnitName};
 
 use super::namespaces::Common;
 use super::plan::chain;
@@ -215,14 +215,44 @@ pub fn end_the_rest(world: &mut World) {
             }
         }
     }
+    for record in world.kept.begun_before() {
+        if let Some(run) = record.memo.run().filter(|run| world.runs.get(*run).is_none()) {
+            end_begun(world, &record, run);
+        }
+    }
     remove_left_secrets(world);
+}
+
+/// Ends a run that the manager before was about to begin or to end. Its cgroup is gone already, where it had one.
+fn end_begun(world: &mut World, record: &Record, run: InvocationId) {
+    let unit = &record.memo.unit;
+    if record.slice.is_none() {
+        let mark = format!("INVOCATION_ID={run}");
+        match (Tree { roots: &[], mark: &mark }).signal(Signal::KILL.number()) {
+            Ok(0) => {}
+            Ok(_) => {
+                tracing::warn!(unit = %unit, "it was on its way up or down when its manager was killed; it is ended")
+            }
+            Err(error) => tracing::error!(unit = %unit, %error, "it cannot be ended"),
+        }
+    }
+    if let Some(folders) = temporary::find(run) {
+        temporary::remove(world.own_temporary(run, &folders));
+    }
+    let definition = world.loaded.get(unit).cloned();
+    if let Some(body) = definition.as_ref().and_then(|unit| unit.as_service())
+        && world.runs.of_unit(unit).is_none()
+    {
+        folders::release(world, unit, &body.service);
+    }
+    world.kept.end(unit);
 }
 
 /// Secrets of runs that are over.
 fn remove_left_secrets(world: &World) {
     let Ok(entries) = fs::read_dir(world.config.folders.runtime.join("credentials")) else { return };
     for entry in entries.flatten() {
-        let unit = entry.file_name().to_str().and_then(|name| agentd_unit::UnitName::parse(name).ok());
+        let unit = entry.file_name().to_str().and_then(|name| UnitName::parse(name).ok());
         if unit.is_some_and(|unit| world.runs.of_unit(&unit).is_some()) {
             continue;
         }

@@ -22,7 +22,7 @@ pub mod table;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use agentd_engine::{Boottime, Life, Memo};
+use agentd_engine::{Boottime, InvocationId, Life, Memo};
 use agentd_unit::UnitName;
 
 use crate::perform::runs::Runs;
@@ -34,6 +34,10 @@ use table::Table;
 pub struct Kept {
     /// None where it cannot be written: then the next manager finds nothing.
     table: Option<Table>,
+    /// The runs that are not over and hold more than a cgroup, in whatever state their units are.
+    begun: Option<Table>,
+    /// Those of the manager before.
+    begun_before: Vec<Record>,
     /// Of the manager before, what nobody has asked for yet.
     before: BTreeMap<UnitName, Record>,
     born: Option<Boottime>,
@@ -45,11 +49,13 @@ impl Kept {
     #[must_use]
     pub fn open(runtime: &Path, now: Boottime, handed: Vec<Record>) -> Self {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        match Table::open(&runtime.join("units.table"), boot.trim(), now) {
-            Ok((table, found)) => {
+        let open = |name| Table::open(&runtime.join(name), boot.trim(), now);
+        match open("units.table").and_then(|units| Ok((units, open("runs.table")?))) {
+            Ok(((table, found), (begun, runs))) => {
                 let all = found.records.into_iter().chain(handed);
                 let before = all.map(|record| (record.memo.unit.clone(), record)).collect();
-                Self { table: Some(table), before, born: found.born }
+                let begun_before = runs.records;
+                Self { table: Some(table), begun: Some(begun), begun_before, before, born: found.born }
             }
             Err(error) => {
                 let path = runtime.display();
@@ -114,6 +120,27 @@ impl Kept {
         }
     }
 
+    /// A run was begun of which more than a cgroup is there: should the manager be killed before its unit is up, the next
+    /// one has to know of it.
+    pub fn begin(&mut self, unit: &UnitName, run: InvocationId, slice: Option<String>, now: Boottime) {
+        let record = Record { slice, ..Record::of(Memo::of_run(unit.clone(), run), &Runs::default(), now) };
+        if let Some(Err(error)) = self.begun.as_mut().map(|begun| begun.put(&record)) {
+            self.give_up(&error);
+        }
+    }
+
+    /// The run of a unit is over.
+    pub fn end(&mut self, unit: &UnitName) {
+        if let Some(Err(error)) = self.begun.as_mut().map(|begun| begun.clear(unit)) {
+            self.give_up(&error);
+        }
+    }
+
+    /// Takes out the runs that the manager before had begun.
+    pub fn begun_before(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.begun_before)
+    }
+
     fn forget(&mut self, unit: &UnitName) {
         if let Some(Err(error)) = self.table.as_mut().map(|table| table.clear(unit)) {
             self.give_up(&error);
@@ -122,7 +149,7 @@ impl Kept {
 
     fn give_up(&mut self, error: &std::io::Error) {
         tracing::error!(%error, "what runs cannot be kept any more: should this manager be killed, its agents end");
-        self.table = None;
+        (self.table, self.begun) = (None, None);
     }
 }
 
