@@ -24,7 +24,7 @@ impl Manager {
             changed_on_disk: entry.newer.is_some(),
             active: entry.active(),
             sub: entry.sub(),
-            frozen: facts.is_some_and(|facts| facts.is_frozen()),
+            frozen: self.is_frozen(id),
             result: entry.result(),
             forgotten: entry.forgotten,
             run: facts.and_then(|facts| facts.last_run),

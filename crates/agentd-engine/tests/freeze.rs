@@ -100,3 +100,63 @@ fn what_is_frozen_stays_so_under_the_next_manager_and_can_be_let_go_there() {
     freeze(&mut second, false);
     assert_eq!((second.view("a.service").frozen, freezings(&second)), (false, vec![false]));
 }
+
+#[test]
+fn a_slice_is_frozen_with_all_that_is_up_in_it_or_not_at_all() {
+    let lies_in = |unit: &str, slice: &str| {
+        service(unit, |s| {
+            s.slice = Some(name(slice));
+            s.watchdog = Some(secs(10));
+        })
+    };
+    let units = || {
+        [
+            lies_in("a.service", "w.slice"),
+            lies_in("b.service", "w-deep.slice"),
+            lies_in("c.service", "w.slice"),
+            lies_in("d.service", "x.slice"),
+        ]
+    };
+    let freeze = |desk: &mut Desk, unit: &str, frozen: bool| {
+        desk.request(Request::Freeze { unit: name(unit), frozen })
+    };
+    let mut desk = Desk::new(units());
+    for unit in ["a.service", "b.service", "d.service"] {
+        desk.run(unit);
+    }
+    desk.start("c.service");
+    let refused = freeze(&mut desk, "w.slice", true);
+    let why = desk.refusal(refused);
+    assert!(
+        matches!(&why, Some(RequestError::NotApplicable(unit, _)) if *unit == name("c.service")),
+        "{why:?}"
+    );
+    assert_eq!(freezings(&desk), [], "whole or not at all");
+    desk.stop("c.service");
+    desk.up("c.service");
+    desk.die("c.service", KILLED);
+    let asked = freeze(&mut desk, "w.slice", true);
+    assert_eq!((desk.refusal(asked), freezings(&desk)), (None, vec![true, true]));
+    let frozen = |desk: &Desk| {
+        ["a.service", "b.service", "d.service", "w.slice", "w-deep.slice", "x.slice"]
+            .map(|unit| desk.view(unit).frozen)
+    };
+    assert_eq!(frozen(&desk), [true, true, false, true, true, false]);
+    desk.stop("d.service");
+    desk.advance(secs(100));
+    assert_eq!(desk.sub("a.service"), "running");
+    freeze(&mut desk, "b.service", false);
+    assert_eq!(frozen(&desk), [true, false, false, false, false, false]);
+    let asked = freeze(&mut desk, "w.slice", false);
+    assert_eq!((desk.refusal(asked), frozen(&desk)), (None, [false; 6]));
+    for (slice, why) in [("x.slice", "no service of it is active"), ("-.slice", "it holds the manager")] {
+        let asked = freeze(&mut desk, slice, true);
+        if slice == "x.slice" {
+            desk.exit_main("d.service", CLEAN);
+            desk.empty("d.service");
+        }
+        let again = freeze(&mut desk, slice, true);
+        assert!(desk.refusal(asked).is_some());
+        assert_eq!(desk.refusal(again), Some(RequestError::NotApplicable(name(slice), why)));
+    }
+}

@@ -108,3 +108,26 @@ fn units_of_a_user_lie_in_the_app_slice() {
         assert_eq!(manager.property(unit, "ActiveState"), "inactive", "{unit}");
     }
 }
+
+#[test]
+fn a_slice_is_frozen_with_all_that_runs_in_it() {
+    let mut manager = setup("slices-frozen").start();
+    manager.ok(&["start", "plain", "deep"]);
+    let refused = manager.ctl(&["freeze", "--", "-.slice"]);
+    assert!(text(&refused).contains("it holds the manager"), "{}", text(&refused));
+    manager.ok(&["freeze", "x.slice"]);
+    let states = |manager: &common::Manager| {
+        ["x.slice", "x-y.slice", "deep", "plain", "system.slice"]
+            .map(|unit| manager.property(unit, "FreezerState"))
+    };
+    assert_eq!(states(&manager), ["frozen", "frozen", "frozen", "running", "running"]);
+    let status = manager.ctl(&["status", "x.slice"]);
+    assert!(text(&status).contains("(frozen)"), "{}", text(&status));
+    let group = manager.property("deep", "ControlGroup");
+    let events = cgroup_folder(&group, "x.slice/x-y.slice/deep.service/cgroup.events");
+    manager
+        .until("it does not stand still", |_| std::fs::read_to_string(&events).unwrap().contains("frozen 1"));
+    manager.ok(&["thaw", "x.slice"]);
+    assert_eq!(states(&manager), ["running"; 5]);
+    manager.until("it stands still", |_| std::fs::read_to_string(&events).unwrap().contains("frozen 0"));
+}

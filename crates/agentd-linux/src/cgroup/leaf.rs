@@ -360,6 +360,12 @@ fn is_gone(error: &CgroupError) -> bool {
     matches!(error.errno(), Some(libc::ENODEV | libc::ENOENT))
 }
 
+/// Whether what is in the cgroup of this folder stands still, by itself or by one above it: `frozen` in `cgroup.events`.
+pub(crate) fn is_frozen(folder: BorrowedFd<'_>) -> bool {
+    let events = read_at(folder, Path::new(""), "cgroup.events").unwrap_or_default();
+    events.lines().any(|line| line == "frozen 1")
+}
+
 fn read_at(folder: BorrowedFd<'_>, path: &Path, file: &str) -> Result<String, CgroupError> {
     small::read(open_at(folder, path, file)?).map_err(|e| CgroupError::access("read", &path.join(file), e))
 }

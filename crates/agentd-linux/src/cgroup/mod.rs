@@ -17,6 +17,7 @@ mod watch;
 
 pub use detect::{Layout, Mount, find_mount, of_process};
 pub use error::CgroupError;
+pub(crate) use leaf::is_frozen;
 pub use leaf::{Leaf, Removal, remove_empty};
 pub use limits::{Device, INFINITY, IoBounds, Limits};
 pub use root::{CgroupRoot, Controller, Enforceable, INIT_SCOPE, Place, WayBack};

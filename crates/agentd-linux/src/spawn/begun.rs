@@ -8,15 +8,15 @@ use std::time::Instant;
 use super::child::Walk;
 use super::clone::Stack;
 use super::papers::Arrays;
-use super::presence::Presence;
+use super::presence::{Departure, Presence};
 use super::{Born, Child, Place, SpawnError, SpawnPlan, Spawner, Step};
 
 /// The birth, and what the child reads and writes, which nobody else does until it has left.
 pub(super) struct Begun {
     born: Born,
     deadline: Instant,
-    /// It was killed, as it had not left by then.
-    late: Cell<bool>,
+    /// How it has left, once that is known.
+    departure: Cell<Departure>,
     /// Dropped before what the child uses, and waits for the child.
     presence: Fixed<Presence>,
     plan: Fixed<SpawnPlan<'static>>,
@@ -53,13 +53,23 @@ impl Begun {
         // SAFETY: nothing here uses the walk and the arrays until the child has left, which the drop of the presence waits
         // for as well; the caller vouches for the stack.
         let born = unsafe { spawner.bear(plan.get(), walk.0, Some(place)) }?;
-        Ok(Self { born, deadline, late: Cell::new(false), presence, plan, _arrays: arrays, walk })
+        Ok(Self {
+            born,
+            deadline,
+            departure: Cell::new(Departure::ByItself),
+            presence,
+            plan,
+            _arrays: arrays,
+            walk,
+        })
     }
 
     /// Waits until a child that shares our memory has left it, if need be by force.
     pub(super) fn wait(&self) {
-        if !self.presence.get().wait_until(self.deadline, &self.born.pidfd) {
-            self.late.set(true);
+        let group = self.plan.get().cgroup;
+        let departure = self.presence.get().wait_until(self.deadline, &self.born.pidfd, group);
+        if departure != Departure::ByItself {
+            self.departure.set(departure);
         }
     }
 
@@ -69,8 +79,9 @@ impl Begun {
     /// As [`Spawner::spawn`].
     pub(super) fn settle(self, spawner: &mut Spawner) -> Result<Child, SpawnError> {
         self.wait();
-        if self.late.get() {
-            return Err(spawner.too_late(self.plan.get(), self.born));
+        let departure = self.departure.get();
+        if departure != Departure::ByItself {
+            return Err(spawner.left_by_force(self.plan.get(), self.born, departure));
         }
         // SAFETY: plan and walk are those of the birth, and the child has left.
         unsafe { spawner.settle(self.born, self.plan.get(), self.walk.0) }

@@ -1,17 +1,18 @@
 //! What the parent hears of a child that does not share its memory: what it asks for, and how it ended.
 
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::child::Report;
 use super::users::{Answers, UserMap};
+use crate::cgroup;
 use crate::reap::wait_info;
 
 /// After so long a child is looked at that says nothing: nearly all have reached their exec long before.
-const LONG: Duration = Duration::from_millis(100);
+pub(super) const LONG: Duration = Duration::from_millis(100);
 
 /// Who listens to one child.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(super) struct Ear<'a> {
     pub(super) pid: u32,
     /// The maps that it will ask for.
     pub(super) users: Option<(&'a UserMap, &'a mut Answers)>,
+    /// The folder of its cgroup, if it has one of its own.
+    pub(super) cgroup: Option<BorrowedFd<'a>>,
 }
 
 impl Ear<'_> {
@@ -29,7 +32,8 @@ impl Ear<'_> {
     /// was this long after its birth.
     ///
     /// # Errors
-    /// TimedOut: it did neither in time. Interrupted: somebody has stopped it. The child is still there.
+    /// TimedOut: it did neither in time. Interrupted: somebody has stopped it, or has frozen its cgroup. The child is still
+    /// there.
     pub(super) fn hear(mut self, deadline: Instant, timeout: Duration) -> io::Result<Report> {
         while self.wait(deadline)? {
             let mut bytes = [0; Report::BYTES];
@@ -55,8 +59,12 @@ impl Ear<'_> {
             let most = left.min(LONG).as_micros().div_ceil(1000);
             let most = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
             match poll(&mut [PollFd::new(self.reader.as_fd(), PollFlags::POLLIN)], most) {
-                Ok(0) if left.is_zero() => return Ok(false),
-                Ok(0) => self.is_not_stopped()?,
+                Ok(0) => {
+                    self.can_go_on()?;
+                    if left.is_zero() {
+                        return Ok(false);
+                    }
+                }
                 Ok(_) => return Ok(true),
                 Err(nix::errno::Errno::EINTR) => {}
                 Err(errno) => return Err(errno.into()),
@@ -64,17 +72,24 @@ impl Ear<'_> {
         }
     }
 
-    /// Processes of its user may stop it, and would have us wait for it.
-    fn is_not_stopped(&self) -> io::Result<()> {
+    /// Processes of its user may stop it, and whoever freezes its cgroup does: they would have us wait for it.
+    fn can_go_on(&self) -> io::Result<()> {
         let asked = libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
-        match wait_info(libc::P_PID, self.pid, asked)? {
-            None => Ok(()),
-            Some(_) => {
-                let text = "a process of its user stopped it before its exec, and it was killed";
-                Err(io::Error::new(io::ErrorKind::Interrupted, text))
-            }
+        if wait_info(libc::P_PID, self.pid, asked)?.is_some() {
+            let text = "a process of its user stopped it before its exec, and it was killed";
+            return Err(io::Error::new(io::ErrorKind::Interrupted, text));
         }
+        if self.cgroup.is_some_and(cgroup::is_frozen) {
+            return Err(frozen());
+        }
+        Ok(())
     }
+}
+
+/// What is said of a child that stood in a frozen cgroup.
+pub(super) fn frozen() -> io::Error {
+    let text = "its cgroup, or one above it, is frozen, and it was killed before its exec: write 0 to the cgroup.freeze of its slice";
+    io::Error::new(io::ErrorKind::Interrupted, text)
 }
 
 /// What is said of a child that is killed for it.

@@ -65,7 +65,7 @@ use child::{Report, Target, Walk};
 use clone::{Birth, Memory, Stack};
 use hear::Ear;
 use papers::Arrays;
-use presence::Presence;
+use presence::{Departure, Presence};
 use slots::{Placed, Slots};
 use users::Answers;
 
@@ -243,9 +243,12 @@ impl Spawner {
         // SAFETY: the caller vouches for it; the presence is dropped after the child has left.
         match unsafe { self.give_birth(plan, memory, shares_table, place, walk) } {
             Ok((pid, pidfd)) => {
-                let in_time = presence.wait_until(deadline, &pidfd);
+                let departure = presence.wait_until(deadline, &pidfd, plan.cgroup);
                 let born = Born { pid, pidfd, way: Way::Here(placed) };
-                if in_time { Ok(born) } else { Err(self.too_late(plan, born)) }
+                match departure {
+                    Departure::ByItself => Ok(born),
+                    forced => Err(self.left_by_force(plan, born, forced)),
+                }
             }
             Err(error) => {
                 self.slots.clear(placed, self.null());
@@ -281,11 +284,15 @@ impl Spawner {
     }
 
     /// The error of a child that shared our memory and was killed before its exec; it is left to the reaper.
-    fn too_late(&mut self, plan: &SpawnPlan<'_>, born: Born) -> SpawnError {
+    fn left_by_force(&mut self, plan: &SpawnPlan<'_>, born: Born, departure: Departure) -> SpawnError {
         if let Way::Here(placed) = born.way {
             self.slots.clear(placed, self.null());
         }
-        SpawnError::new(plan, Step::Exec, hear::too_late(self.exec_timeout))
+        let why = match departure {
+            Departure::Frozen => hear::frozen(),
+            Departure::ByItself | Departure::Late => hear::too_late(self.exec_timeout),
+        };
+        SpawnError::new(plan, Step::Exec, why)
     }
 
     /// Waits until a child runs its program or has failed.
@@ -308,7 +315,7 @@ impl Spawner {
             }
             Way::Apart { reader, mut answers, deadline } => {
                 let users = plan.namespaces.users.as_ref().zip(answers.as_mut());
-                match (Ear { reader, pid, users }).hear(deadline, self.exec_timeout) {
+                match (Ear { reader, pid, users, cgroup: plan.cgroup }).hear(deadline, self.exec_timeout) {
                     Ok(report) => report,
                     Err(error) => {
                         // It is left to the reaper, as one that hangs in the kernel would hang us in a wait.

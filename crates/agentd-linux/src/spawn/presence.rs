@@ -1,10 +1,24 @@
 //! Whether a child still uses its parent's memory.
 
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use super::hear::LONG;
 use super::raw;
+use crate::cgroup;
 use crate::pidfd::PidFd;
+
+/// How a child has left its parent's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Departure {
+    /// By its exec or its end.
+    ByItself,
+    /// It was killed, as it had not left by the deadline.
+    Late,
+    /// It was killed, as it stood in a frozen cgroup.
+    Frozen,
+}
 
 /// The word of a child that was born with CLONE_CHILD_CLEARTID, clone(2): the kernel sets it to 0, and wakes who waits for
 /// that, when the child is past its exec or gone. It must stay where it is until then.
@@ -28,23 +42,31 @@ impl Presence {
         while self.is_there(None) {}
     }
 
-    /// The same until the deadline, at which the child is killed: it may stand in a cgroup that somebody has frozen, where
-    /// SIGKILL still works. Whether it left by itself.
-    pub(super) fn wait_until(&self, deadline: Instant, child: &PidFd) -> bool {
+    /// The same until the deadline, at which the child is killed; and earlier where it stands in a cgroup that somebody has
+    /// frozen, where SIGKILL still works.
+    pub(super) fn wait_until(
+        &self,
+        deadline: Instant,
+        child: &PidFd,
+        group: Option<BorrowedFd<'_>>,
+    ) -> Departure {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
+            let most = left.min(LONG);
             let most = libc::timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: i64::from(left.subsec_nanos()),
+                tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: i64::from(most.subsec_nanos()),
             };
+            let begun = Instant::now();
             if !self.is_there(Some(&most)) {
-                return true;
+                return Departure::ByItself;
             }
-            if left.is_zero() {
+            let stands = begun.elapsed() >= LONG.min(left) && group.is_some_and(cgroup::is_frozen);
+            if stands || left.is_zero() {
                 // An error says that it is gone, or that it cannot be killed; then there is only waiting.
                 let _sent = child.send_signal(libc::SIGKILL);
                 self.wait();
-                return false;
+                return if stands { Departure::Frozen } else { Departure::Late };
             }
         }
     }
