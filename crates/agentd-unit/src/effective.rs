@@ -89,6 +89,7 @@ fn kernel(sandbox: &Sandbox) -> Vec<(&'static str, String)> {
         ("RestrictAddressFamilies", families),
         ("SystemCallArchitectures", if sandbox.native_calls { "native" } else { "" }.to_owned()),
         ("SystemCallFilter", sandbox.system_calls.as_ref().map(calls).unwrap_or_default()),
+        ("SystemCallLog", sandbox.logged_calls.as_ref().map(calls).unwrap_or_default()),
         ("SystemCallErrorNumber", sandbox.system_call_error.map_or_else(String::new, denial_name)),
     ]
 }

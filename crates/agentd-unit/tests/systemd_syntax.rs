@@ -326,6 +326,18 @@ fn ten_thousand_warnings_hide_no_error() {
     assert!(parsed.diagnostics.len() < 300);
 }
 
+#[test]
+fn a_list_of_logged_calls_says_which_are_told_of_and_denies_nothing() {
+    let list = |text: &str| service(&format!("{RUN}{text}")).sandbox.logged_calls.clone();
+    let told = list("SystemCallLog=mount umount2\nSystemCallLog=~umount2\n").expect("a list");
+    assert!(told.allow && told.calls.keys().copied().eq(["mount"]), "{told:?}");
+    let others = list("SystemCallLog=~@clock\n").expect("a list");
+    assert!(!others.allow && others.calls.contains_key("settimeofday"), "{others:?}");
+    assert_eq!(list("SystemCallLog=mount\nSystemCallLog=\n"), None);
+    let denying = parse(&format!("{RUN}SystemCallLog=mount:EPERM\n"));
+    assert_eq!(denying.unit.load.as_str(), "bad-setting");
+}
+
 /// A list for newer kernels than agentd knows is used for what it does know, as systemd does.
 #[test]
 fn a_call_that_is_not_known_is_told_and_left_out() {

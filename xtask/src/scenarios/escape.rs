@@ -57,6 +57,7 @@ fn escape(context: &mut Context) -> Result<()> {
     let without = outcomes(machine, "free", "[Service]\n", &format!("make-shared-memory {all}"))?;
     judge(&attempts, &within, &without)?;
     expect_eq("write-sysrq without walls", &without["write-sysrq"].as_str(), &"done")?;
+    logged_calls(machine)?;
     active(machine, &["default.target", VICTIM])
 }
 
@@ -108,6 +109,22 @@ fn outcomes(
     expect(told.code == 0, || format!("the attacker {name} did not come to its end:\n{}", told.text))?;
     let pairs = told.text.lines().filter_map(|line| line.split_once(' '));
     Ok(pairs.map(|(attempt, end)| (attempt.to_owned(), end.to_owned())).collect())
+}
+
+/// `SystemCallLog` has the kernel tell of the calls that are listed, and of no other.
+fn logged_calls(machine: &mut Machine) -> Result<()> {
+    let calls = "import os; os.sched_yield(); os.getpriority(0, 0)";
+    let text = format!(
+        "[Service]\nType = \"oneshot\"\nSystemCallLog = \"sched_yield\"\n\
+         ExecStart = [\"/usr/bin/python3\", \"-c\", \"{calls}\"]"
+    );
+    unit(machine, "logged-calls", &text)?;
+    ok(machine, "dmesg -c >/dev/null && agentctl daemon-reload && agentctl start logged-calls")?;
+    // sched_yield(2) is 24 and getpriority(2) 140 on x86-64.
+    let told = ok(machine, "dmesg | grep -c 'type=1326.*comm=\"python3\".*syscall=24 '")?;
+    expect(told.trim() != "0", || "sched_yield is not told of".to_owned())?;
+    let others = ok(machine, "dmesg | grep 'type=1326' | grep -vc 'syscall=24 ' || true")?;
+    expect_eq("calls told of besides", &others.trim(), &"0")
 }
 
 fn judge(

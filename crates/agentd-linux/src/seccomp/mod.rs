@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - A program knows the native calls alone. A call by another convention of the same processor (32-bit, x32) has
-//!   other numbers, which no rule could name, so it ends the process.
+//!   other numbers, which no rule could name, so it ends the process where the program denies anything.
 //! - The first rule that fits decides.
 
 mod numbers;
@@ -16,6 +16,8 @@ pub use numbers::number;
 pub enum Action {
     /// It is made.
     Allow,
+    /// It is made, and the kernel's audit log tells of it, `type=1326`.
+    Log,
     /// It fails with this errno.
     Errno(u16),
     /// The process ends with SIGSYS.
@@ -86,11 +88,20 @@ impl Program {
     /// Compiles rules; a call that none of them fits gets `default`. None: the program would be too long.
     #[must_use]
     pub fn compile(default: Action, rules: &[Rule]) -> Option<Self> {
-        let mut code =
-            vec![load(ARCHITECTURE_AT), jump(libc::BPF_JEQ, ARCHITECTURE, 1, 0), give(Action::Kill)];
+        Self::with_foreign(Action::Kill, default, rules)
+    }
+
+    /// The same for rules that deny nothing: a call by another convention is made like all that none of them fits.
+    #[must_use]
+    pub fn compile_open(default: Action, rules: &[Rule]) -> Option<Self> {
+        Self::with_foreign(default, default, rules)
+    }
+
+    fn with_foreign(foreign: Action, default: Action, rules: &[Rule]) -> Option<Self> {
+        let mut code = vec![load(ARCHITECTURE_AT), jump(libc::BPF_JEQ, ARCHITECTURE, 1, 0), give(foreign)];
         code.push(load(NUMBER_AT));
         if cfg!(target_arch = "x86_64") {
-            code.extend([jump(libc::BPF_JGE, X32_BIT, 0, 1), give(Action::Kill)]);
+            code.extend([jump(libc::BPF_JGE, X32_BIT, 0, 1), give(foreign)]);
         }
         for same in rules.chunk_by(|a, b| a.when.is_empty() && b.when.is_empty()) {
             match same {
@@ -157,6 +168,7 @@ fn load(offset: u32) -> libc::sock_filter {
 fn give(action: Action) -> libc::sock_filter {
     let value = match action {
         Action::Allow => libc::SECCOMP_RET_ALLOW,
+        Action::Log => libc::SECCOMP_RET_LOG,
         Action::Errno(errno) => libc::SECCOMP_RET_ERRNO | u32::from(errno),
         Action::Kill => libc::SECCOMP_RET_KILL_PROCESS,
     };
@@ -243,6 +255,20 @@ mod tests {
                 "{number} {arguments:x?}"
             );
         }
+    }
+
+    #[test]
+    fn what_denies_nothing_kills_no_foreign_call() {
+        let rules = [Rule { call: 10, when: vec![], action: Action::Log }];
+        let program = Program::compile_open(Action::Allow, &rules).unwrap();
+        let verdict = |architecture, number| run(&program, architecture, number, [0; 6]);
+        assert_eq!([verdict(ARCHITECTURE, 10), verdict(ARCHITECTURE, 11)], [libc::SECCOMP_RET_LOG, ALLOW]);
+        assert_eq!(verdict(ARCHITECTURE ^ 1, 10), ALLOW);
+        if cfg!(target_arch = "x86_64") {
+            assert_eq!(verdict(ARCHITECTURE, X32_BIT | 10), ALLOW);
+        }
+        let denying = Program::compile(Action::Allow, &rules).unwrap();
+        assert_eq!(run(&denying, ARCHITECTURE ^ 1, 11, [0; 6]), KILL);
     }
 
     /// By looking through the rules, one by one.

@@ -12,6 +12,7 @@ use crate::name::{UnitName, UnitType};
 use crate::schema::{self, SYSTEMD_TYPES, Section, Setting, Shape, Slot};
 use crate::source::SourceFile;
 use crate::toml_front::MAX_ERRORS;
+use crate::values::syscalls;
 use crate::values::words::{self, Escapes};
 
 /// Something that stands on a line of its own.
@@ -216,8 +217,10 @@ impl Collector<'_> {
             _ => text,
         };
         let shape = setting.slot.shape();
-        let item = value::escaped(setting.key, text)
-            .unwrap_or_else(|| self.item(text, shape, value, setting.slot.names_units()));
+        let item = value::escaped(setting.key, text).unwrap_or_else(|| match setting.key {
+            "SystemCallFilter" | "SystemCallLog" => self.calls(text, shape, value, setting.key),
+            _ => self.item(text, shape, value, setting.slot.names_units()),
+        });
         let item = match item {
             Ok(item) => item,
             Err(refused) => {
@@ -235,6 +238,42 @@ impl Collector<'_> {
             self.note(&value.span, message, "in TOML write the value that it is to have".to_owned());
         }
         self.take(home.as_str(), setting.key, (shape, shares_reset(home, setting)), item, value);
+    }
+
+    /// A list of system calls, without those that agentd does not know: systemd goes on without what it does not know.
+    fn calls(
+        &mut self,
+        text: &str,
+        shape: Shape,
+        value: &Value<'_>,
+        key: &str,
+    ) -> Result<Item, crate::values::Refused> {
+        let words = words::split_with(text, Escapes::Retain)?;
+        let name = |word: &str| word.strip_prefix('~').unwrap_or(word).to_owned();
+        let is_unknown = |at: usize, word: &str| {
+            let name = if at == 0 { name(word) } else { word.to_owned() };
+            !name.is_empty() && !syscalls::is_known(&name)
+        };
+        if !words.iter().enumerate().any(|(at, word)| is_unknown(at, &word.text)) {
+            return value::item(text, shape);
+        }
+        let mut kept = Vec::new();
+        for (at, word) in words.iter().enumerate() {
+            if is_unknown(at, &word.text) {
+                let message =
+                    format!("[Service] {key}: {} is left out: it is no system call", quote(&word.text));
+                self.note(&value.place(&word.span), message, None);
+                // What the first word says of the others stays.
+                kept.extend((at == 0 && word.text.starts_with('~')).then(|| "~".to_owned()));
+            } else {
+                kept.push(word.text.to_string());
+            }
+        }
+        if kept.is_empty() {
+            // A list that allows what each program needs alone; and no list at all.
+            kept.push(if key == "SystemCallFilter" { "@default" } else { "~" }.to_owned());
+        }
+        Ok(Item::Items(kept.iter().map(|word| value::string(word)).collect()))
     }
 
     /// The value of a line; units that agentd cannot have are left out.

@@ -83,6 +83,8 @@ pub struct Sandbox {
     pub system_calls: Option<SystemCalls>,
     /// `SystemCallErrorNumber`: what a denied call gives; default: the process is killed.
     pub system_call_error: Option<Denial>,
+    /// `SystemCallLog`: the calls that the kernel's audit log tells of, or all but these; `None`: none.
+    pub logged_calls: Option<SystemCalls>,
     /// `SystemCallArchitectures=native`.
     pub native_calls: bool,
     /// `[Agent] Landlock`: the kernel asks about each file, TCP, signals and abstract sockets besides.

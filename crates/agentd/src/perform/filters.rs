@@ -26,6 +26,10 @@ const ASK_PERSONALITY: u32 = u32::MAX;
 #[must_use]
 pub fn filters(sandbox: &Sandbox) -> Option<Vec<(&'static str, Program)>> {
     let mut filters = Vec::new();
+    if let Some(calls) = &sandbox.logged_calls {
+        let (default, rules) = logged(calls);
+        filters.push(("SystemCallLog", Program::compile_open(default, &rules)?));
+    }
     let mut add = |key, default, rules: &[Rule]| {
         filters.push((key, Program::compile(default, rules)?));
         Some(())
@@ -92,6 +96,13 @@ fn system_calls(calls: &SystemCalls, denied: Action) -> (Action, Vec<Rule>) {
         rule(call, &[], denial.map_or(listed, action))
     };
     (default, calls.calls.iter().filter_map(one).collect())
+}
+
+/// A list that allows names the calls that are told of; one that does not, those that are not.
+fn logged(calls: &SystemCalls) -> (Action, Vec<Rule>) {
+    let (default, listed) =
+        if calls.allow { (Action::Allow, Action::Log) } else { (Action::Log, Action::Allow) };
+    (default, calls.calls.keys().filter_map(|call| rule(call, &[], listed)).collect())
 }
 
 fn address_families(families: &AddressFamilies) -> Vec<Rule> {

@@ -1,6 +1,6 @@
 //! The walls: system calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::{Setting, Slot};
 use super::scalar;
@@ -8,7 +8,7 @@ use crate::assignment::{Raw, Value};
 use crate::draft::Draft;
 use crate::schema::apply::{ApplyContext, PlacedWord, resets, set};
 use crate::sections::{AddressFamilies, SystemCalls};
-use crate::values::syscalls::{self, ALL_NAMESPACES};
+use crate::values::syscalls::{self, ALL_NAMESPACES, Denial};
 use crate::values::{Refused, boolean};
 
 /// The keys.
@@ -47,6 +47,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         "SystemCallFilter",
         Slot::Own("list of system calls and groups", calls),
         "The system calls that it may make, such as @system-service; ~ all but these; default all.",
+    ),
+    Setting::new(
+        "SystemCallLog",
+        Slot::Own("list of system calls and groups", |value, d, cx| {
+            listed(value, &mut d.service.sandbox.logged_calls, None, cx);
+        }),
+        "The system calls that the kernel's audit log tells of, where it has one; ~ all but these; default none.",
     ),
     Setting::new(
         "SystemCallErrorNumber",
@@ -141,31 +148,36 @@ fn families(value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
     }
 }
 
-/// As in systemd: the first assignment says whether the list allows or denies; later ones add to it or, the other way
-/// round, take away. A list that allows has what no program can do without.
+/// A list that allows has what no program can do without.
 fn calls(value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
-    let field = &mut draft.service.sandbox.system_calls;
+    let mut always = syscalls::group("@default").unwrap_or_default();
+    // What executes a program that was verified is the same as execve, by descriptor.
+    always.insert("execveat");
+    listed(value, &mut draft.service.sandbox.system_calls, Some(&always), cx);
+}
+
+/// As in systemd: the first assignment says whether the list allows or denies; later ones add to it or, the other way
+/// round, take away. `always` is in each list that allows; without, the list is not of what is denied.
+fn listed(
+    value: &Value<'_>,
+    field: &mut Option<SystemCalls>,
+    always: Option<&BTreeSet<&'static str>>,
+    cx: &mut ApplyContext<'_>,
+) {
     if resets(value) {
         *field = None;
         return;
     }
     let Some((inverted, words)) = words(value, cx, "a list of system calls") else { return };
+    let rules = known(words, always.is_some(), cx);
+    if always.is_none() && rules.is_empty() {
+        return;
+    }
     let list = field.get_or_insert_with(|| SystemCalls { allow: !inverted, calls: BTreeMap::new() });
     if list.allow && list.calls.is_empty() {
-        let always = syscalls::group("@default").unwrap_or_default();
-        // What executes a program that was verified is the same as execve, by descriptor.
-        list.calls.extend(always.into_iter().chain(["execveat"]).map(|call| (call, None)));
+        list.calls.extend(always.into_iter().flatten().map(|call| (*call, None)));
     }
-    for (span, word) in words {
-        let rule = match syscalls::rule(&word) {
-            // As in systemd: the list goes on without it. A newer kernel may have it.
-            Err(unknown) if cx.foreign && !syscalls::is_known(&word) => {
-                cx.warn(&span, unknown);
-                continue;
-            }
-            rule => rule,
-        };
-        let Some((calls, denial)) = cx.take(&span, rule) else { continue };
+    for (calls, denial) in rules {
         for call in calls {
             if list.allow == inverted {
                 list.calls.remove(call);
@@ -174,4 +186,26 @@ fn calls(value: &Value<'_>, draft: &mut Draft, cx: &mut ApplyContext<'_>) {
             }
         }
     }
+}
+
+/// What each word means. As in systemd, a list goes on without what is not known: a newer kernel may have it.
+fn known(
+    words: Vec<PlacedWord<'_>>,
+    may_deny: bool,
+    cx: &mut ApplyContext<'_>,
+) -> Vec<(BTreeSet<&'static str>, Option<Denial>)> {
+    let mut rules = Vec::new();
+    for (span, word) in words {
+        match syscalls::rule(&word) {
+            Err(unknown) if cx.foreign && !syscalls::is_known(&word) => cx.warn(&span, unknown),
+            Ok((_, Some(_))) if !may_deny => {
+                cx.refuse(
+                    &span,
+                    Refused::of(&word, "denies nothing here", "leave out the colon and the error"),
+                );
+            }
+            rule => rules.extend(cx.take(&span, rule)),
+        }
+    }
+    rules
 }
