@@ -1,6 +1,6 @@
 //! The manager is executed again while everything stands: the next one knows what this one kept, and no more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,9 @@ use super::{Happening, World};
 
 /// What must be the same before and after.
 type Standing = (ActiveState, &'static str, Option<u32>, u32, bool);
+
+/// From here on processes are named that the next manager has no name for.
+const LEFT: u64 = 1 << 50;
 
 impl World {
     pub(super) fn keep(&mut self, unit: UnitName, memo: Option<Box<Memo>>) {
@@ -47,9 +50,15 @@ impl World {
         self.manager.handle(Event::UnitsLoaded(set.clone()), self.now, &mut effects);
         let memos = self.kept.values().cloned().collect();
         self.manager.handle(Event::TakenOver { memos, born: None }, self.now, &mut effects);
+        let left: BTreeSet<InvocationId> = self.kept.values().filter_map(|memo| memo.leftover).collect();
         let (mut names, mut asked, mut resumed) = (BTreeMap::new(), Vec::new(), Vec::new());
         for effect in effects {
             match effect {
+                Effect::TakeOver { run, .. } if left.contains(&run) => {
+                    let next = names.values().chain(self.processes.keys()).map(|id| id.0 + 1).max();
+                    let free = (next.unwrap_or(LEFT).max(LEFT)..).map(EffectId);
+                    names.extend(self.processes_of(run).zip(free).collect::<Vec<_>>());
+                }
                 Effect::TakeOver { id, run, unit, .. } => {
                     self.live_by(run, &unit);
                     names.extend(self.main_of(run).map(|old| (old, id)));
@@ -129,6 +138,14 @@ impl World {
         };
         let same = self.manager.units().filter(|view| is_same(view) && starts_same(view));
         same.map(|view| (view.unit.name.clone(), stands(&view))).collect()
+    }
+
+    /// The processes of a run that live.
+    fn processes_of(&self, run: InvocationId) -> impl Iterator<Item = EffectId> + '_ {
+        self.processes
+            .iter()
+            .filter(move |(_, process)| process.alive && process.run == run)
+            .map(|(id, _)| *id)
     }
 
     fn main_of(&self, run: InvocationId) -> Option<EffectId> {
