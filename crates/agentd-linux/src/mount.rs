@@ -236,12 +236,12 @@ pub fn detach(folder: &Path) -> io::Result<()> {
     Ok(umount2(folder, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW)?)
 }
 
-/// Whether the root file system is mounted read-only. statvfs(3).
+/// Whether the file system of a path is mounted read-only. statvfs(3).
 ///
 /// # Errors
 /// The errno of statvfs.
-pub fn root_is_read_only() -> io::Result<bool> {
-    let stat = nix::sys::statvfs::statvfs("/")?;
+pub fn is_read_only(path: &Path) -> io::Result<bool> {
+    let stat = nix::sys::statvfs::statvfs(path)?;
     Ok(stat.flags().contains(nix::sys::statvfs::FsFlags::ST_RDONLY))
 }
 

@@ -154,6 +154,45 @@ fn the_environment_is_put_together_from_all_its_keys() {
     check_all(setup, &cases);
 }
 
+/// With the manager's memory, with memory of its own, and where its number is another one.
+#[test]
+fn a_process_finds_its_number_and_its_pid_file_in_its_environment() {
+    if !is_root() {
+        return;
+    }
+    let setup = Setup::new("numbers");
+    let script = "echo \\\"$${SYSTEMD_EXEC_PID-none} $$$$ $${PIDFILE-none}\\\"";
+    let cases = [
+        ("same", "PIDFile = \"%p.pid\"", "its own /run/same.pid"),
+        ("other", "User = \"64123\"", "its own none"),
+        ("inner", "PrivatePIDs = true", "its own none"),
+        ("said", "Environment = { SYSTEMD_EXEC_PID = \"7\", PIDFILE = \"x\" }", "7 another x"),
+        ("unset", "UnsetEnvironment = \"SYSTEMD_EXEC_PID\"", "none another none"),
+    ];
+    for (name, keys, _) in &cases {
+        let command = format!("[\"/bin/sh\", \"-c\", \"{script}\"]");
+        let out = setup.path(&format!("{name}.out"));
+        let text = format!(
+            "[Service]\nType = \"oneshot\"\nExecStartPre = {command}\nExecStart = {command}\nExecStopPost = {command}\nStandardOutput = \"append:{}\"\n{keys}\n",
+            out.display()
+        );
+        setup.unit(&format!("{name}.service"), &text);
+    }
+    let mut manager = setup.start();
+    for (name, _, expected) in cases {
+        manager.ok(&["start", name]);
+        let out = fs::read_to_string(manager.path(&format!("{name}.out"))).unwrap();
+        assert_eq!(out.lines().count(), 3, "{name}: {out}");
+        for line in out.lines() {
+            let [told, own, rest]: [&str; 3] = line.splitn(3, ' ').collect::<Vec<_>>().try_into().unwrap();
+            let seen = if told == own { format!("its own {rest}") } else { format!("{told} another {rest}") };
+            assert_eq!(seen, expected, "{name}: {line}");
+        }
+    }
+    let inner = fs::read_to_string(manager.path("inner.out")).unwrap();
+    assert!(inner.starts_with("1 1 "), "{inner}");
+}
+
 #[test]
 fn the_standard_descriptors_lead_where_the_keys_say() {
     let setup = Setup::new("streams");
@@ -383,7 +422,8 @@ fn the_terminal_is_the_controlling_one() {
         .unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(terminal.stdout.take().unwrap()));
     let tty = lines.next().unwrap().unwrap();
-    let script = setup.file("tty.sh", "#!/bin/sh\necho to the terminal > /dev/tty && tty && echo ok >&2\n");
+    let script =
+        setup.file("tty.sh", "#!/bin/sh\necho to the terminal > /dev/tty && tty && echo a $TERM >&2\n");
     setup.unit(
         "tty.service",
         &format!(
@@ -394,6 +434,7 @@ fn the_terminal_is_the_controlling_one() {
     let mut manager = setup.start();
     manager.ok(&["start", "tty"]);
     assert_eq!(lines.next().unwrap().unwrap(), "answered");
+    manager.until("its kind is not told", |m| text(&m.ctl(&["logs", "tty"])).contains(": a vt220"));
     drop(terminal.stdin.take());
     terminal.wait().unwrap();
 }

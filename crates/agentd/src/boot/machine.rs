@@ -71,7 +71,7 @@ pub fn raise_descriptors(report: &mut Report, is_init: bool) -> Option<Rlimit> {
 
 /// The rest, once /proc is there. `container`: its machine is not ours.
 pub fn set_up(report: &mut Report, container: bool) {
-    if mount::root_is_read_only().unwrap_or(false) && !container {
+    if mount::is_read_only(Path::new("/")).unwrap_or(false) && !container {
         report.note("root file system made writable", mount::remount_root_writable());
     }
     if !container {

@@ -45,6 +45,8 @@ pub struct Facts<'a> {
     pub passed: fn(&str) -> Option<String>,
     /// `device:inode` of standard output, if it is the journal's stream.
     pub journal_stream: Option<&'a str>,
+    /// The kind of its terminal, if it has one.
+    pub terminal: Option<&'a str>,
     /// The pid of the manager, for `MANAGERPID` of a user manager.
     pub user_manager: Option<u32>,
     /// `XDG_RUNTIME_DIR`, of a user manager.
@@ -62,7 +64,8 @@ pub struct Account {
     pub shell: String,
 }
 
-/// The variables of one command, by name. `LISTEN_PID` and the like, which need the child's pid, are added later.
+/// The variables of one command, by name. `SYSTEMD_EXEC_PID`, `LISTEN_PID` and the like, which need the child's
+/// pid, are added later.
 #[must_use]
 pub fn environment(facts: &Facts<'_>) -> BTreeMap<String, String> {
     let mut env = BTreeMap::new();
@@ -90,6 +93,9 @@ pub fn environment(facts: &Facts<'_>) -> BTreeMap<String, String> {
     }
     if let Some(stream) = facts.journal_stream {
         set("JOURNAL_STREAM", stream.to_owned());
+    }
+    if let Some(kind) = facts.terminal {
+        set("TERM", kind.to_owned());
     }
     for (variable, paths) in facts.folders {
         set(variable, joined(paths));
@@ -132,6 +138,9 @@ fn command(facts: &Facts<'_>, set: &mut impl FnMut(&str, String)) {
     }
     if let Some(span) = engine.watchdog {
         set("WATCHDOG_USEC", span.as_micros().to_string());
+    }
+    if let Some(path) = facts.unit.as_service().and_then(|body| body.service.life.pid_file.as_deref()) {
+        set("PIDFILE", path.display().to_string());
     }
     let most = facts.unit.as_service().map_or(0, |body| body.service.life.descriptor_store_max);
     if facts.kind == ExecKind::Start && most > 0 {
@@ -291,6 +300,7 @@ mod tests {
             files: &[],
             passed: |_| None,
             journal_stream: None,
+            terminal: None,
             user_manager: None,
             user_runtime: None,
         }

@@ -39,6 +39,7 @@ pub mod streams;
 pub mod sweeper;
 pub mod takeover;
 pub mod temporary;
+pub mod terminal;
 pub mod trust;
 pub mod unit_files;
 pub mod usage;

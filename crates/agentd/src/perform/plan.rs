@@ -23,7 +23,9 @@ use super::rooted::Rooted;
 use super::runs::Process;
 use super::streams::Streams;
 use super::trust::{Executable, Refusal};
-use super::{credentials, folders, identity, landlock, process, python, sandbox, sockets, start, streams};
+use super::{
+    credentials, folders, identity, landlock, process, python, sandbox, sockets, start, streams, terminal,
+};
 use crate::config::Mode;
 use crate::world::World;
 
@@ -179,16 +181,28 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
         env.insert("REMOTE_ADDR".into(), address.to_string());
         env.insert("REMOTE_PORT".into(), port.to_string());
     }
-    let unset = &service.execution.unset_environment;
-    let variables =
-        [("LISTEN_PID", passed.describe(&mut env)), ("WATCHDOG_PID", spawn.environment.watchdog.is_some())];
-    let told = variables.iter().filter(|(name, told)| *told && unset.iter().all(|unset| unset != name));
-    let pid_variables = told.map(|(name, _)| c_string(name)).collect::<Result<_, _>>()?;
+    let listens = passed.describe(&mut env);
+    let pid_variables = pid_variables(service, &env, listens, spawn.environment.watchdog.is_some())?;
     if module.is_some() {
         env.insert("AGENTD_MODULE_FD".into(), passed.next().to_string());
     }
     let fds = passed.into_fds(module);
     Ok(Prepared { program, argv, env, pid_variables, fds, identity, privileged, home, made, streams })
+}
+
+/// The variables that say which process is meant; what the unit itself says of one, or that it is not to be there, counts.
+fn pid_variables(
+    service: &ServiceSection,
+    env: &BTreeMap<String, String>,
+    listens: bool,
+    watched: bool,
+) -> Result<Vec<CString>, SpawnFailure> {
+    let unset = &service.execution.unset_environment;
+    let variables = [("SYSTEMD_EXEC_PID", true), ("LISTEN_PID", listens), ("WATCHDOG_PID", watched)];
+    let told = variables
+        .iter()
+        .filter(|(name, told)| *told && !env.contains_key(*name) && unset.iter().all(|unset| unset != name));
+    told.map(|(name, _)| c_string(name)).collect()
 }
 
 /// What a run has of its own.
@@ -287,6 +301,7 @@ fn env(
         files: &files,
         passed,
         journal_stream: run.journal_stream.as_deref(),
+        terminal: terminal::kind(&service(&spawn.unit)?.execution).as_deref(),
         user_manager: (world.config.mode == Mode::User).then(std::process::id),
         user_runtime: world.config.folders.user_runtime.as_deref(),
     }))
