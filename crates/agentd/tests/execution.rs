@@ -7,6 +7,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::net::UnixListener;
 
 use common::cases::{case, check_all, is_root};
 use common::{Manager, Setup, text};
@@ -229,10 +230,47 @@ fn the_standard_descriptors_lead_where_the_keys_say() {
     unit("usual", "", "echo '<3>told'; echo plain");
     unit("flood", "LogRateLimitIntervalSec = \"1h\"\nLogRateLimitBurst = 3", "seq -f 'line %g' 10");
     unit("trickle", "LogRateLimitIntervalSec = 0\nLogRateLimitBurst = 3", "seq -f 'line %g' 10");
+    if is_root() {
+        unit("user", "User = \"64123\"", "echo by name >/dev/stderr; echo again >/dev/stdout");
+        let command = "[\"/bin/sh\", \"-c\", \"echo by name >/dev/stderr; echo again >/dev/stdout\"]";
+        let text = format!("[Service]\nType = \"oneshot\"\nDynamicUser = true\nExecStart = {command}\n");
+        setup.unit("dynamic.service", &text);
+    }
+    let (one, socket) = (setup.file("one", "in\nand more\n"), setup.path("socket"));
+    let same = |path: &std::path::Path| {
+        format!(
+            "StandardInput = \"file:{0}\"\nStandardOutput = \"file:{0}\"\nStandardError = \"journal\"",
+            path.display()
+        )
+    };
+    // What is read and what is written have one place in the file.
+    unit("one", &same(&one), "head -c 3 >/dev/null; echo out; echo err >&2");
+    unit("talk", &same(&socket), "echo question; head -n 1 >&2");
+    let keys = format!("StandardInput = \"file:{}\"\nStandardOutput = \"journal\"", socket.display());
+    unit("hear", &keys, "cat");
     unit("missing", "StandardInput = \"file:/nonexistent\"", ":");
     let mut manager = setup.start();
     for name in ["append", "plain", "input", "dup", "quiet", "level", "usual", "flood", "trickle", "both"] {
         manager.ok(&["start", name]);
+    }
+    manager.ok(&["start", "one"]);
+    assert_eq!(fs::read_to_string(manager.path("one")).unwrap(), "in\nout\nmore\n");
+    let listener = UnixListener::bind(manager.path("socket")).unwrap();
+    for (unit, question, answer) in [("talk", "question\n", "answer\n"), ("hear", "", "news\n")] {
+        manager.ok(&["start", "--no-block", unit]);
+        let (mut client, _) = listener.accept().unwrap();
+        let mut said = String::new();
+        let mut reader = std::io::BufReader::new(client.try_clone().unwrap());
+        std::io::BufRead::read_line(&mut reader, &mut said).unwrap();
+        assert_eq!(said, question, "{unit}");
+        std::io::Write::write_all(&mut client, answer.as_bytes()).unwrap();
+        drop((client, reader));
+        manager.until("it hears nothing", |m| text(&m.ctl(&["logs", unit])).contains(answer.trim_end()));
+    }
+    for name in ["user", "dynamic"].into_iter().filter(|_| is_root()) {
+        manager.ok(&["start", name]);
+        manager.until("it cannot open its output", |m| text(&m.ctl(&["logs", name])).contains(": again"));
+        assert!(text(&manager.ctl(&["logs", name])).contains(": by name"));
     }
     assert_eq!(fs::read_to_string(manager.path("append.out")).unwrap(), "old and long\nnew\nerr\n");
     assert_eq!(fs::read_to_string(manager.path("plain.out")).unwrap(), "new\nand long\n");

@@ -144,7 +144,8 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
     // What the unit's folders belong to, whoever the command runs as.
     let owner = identity::identity(world, service, user.as_ref())?;
     if let Some(run) = world.runs.get_mut(spawn.run) {
-        run.owner = owner.as_ref().map(|owner| [owner.uid, owner.gid]);
+        run.belong_to(owner.as_ref().map(|owner| [owner.uid, owner.gid]))
+            .map_err(|e| resources(format!("its output cannot be given to its user: {e}")))?;
     }
     let made = folders::make(world, service, owner.as_ref())?;
     keep_credentials(world, spawn, service, owner.as_ref())?;

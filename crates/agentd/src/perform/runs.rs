@@ -1,7 +1,9 @@
 //! The live runs: each with its cgroup, its processes by pidfd, and who waits for its end.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::fchown;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -97,6 +99,21 @@ pub struct Run {
 }
 
 impl Run {
+    /// Notes whose its processes are. Their output is theirs too, so that they can open it by the name of /dev/stderr.
+    ///
+    /// # Errors
+    /// Those of fchown(2).
+    pub fn belong_to(&mut self, owner: Option<[u32; 2]>) -> io::Result<()> {
+        let is_other = self.owner != owner;
+        self.owner = owner;
+        match (owner, &self.output) {
+            (Some([uid, gid]), Some(output)) if is_other && self.logged => {
+                fchown(output, Some(uid), Some(gid))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether no process of the run is left: by its cgroup, else by those that we know and those that name it.
     ///
     /// A process of ours that is not reaped counts, wherever it has gone.

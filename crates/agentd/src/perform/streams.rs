@@ -5,16 +5,19 @@
 //!
 //! Files are opened in the manager, without waiting for anybody: a FIFO without a reader is an error and no pause.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io;
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use agentd_engine::SpawnFailure;
 use agentd_linux::descriptor::set_blocking;
 use agentd_linux::memfd;
 use agentd_linux::open::{NOCTTY, NONBLOCK};
+use agentd_linux::socket::connect_to;
 use agentd_linux::spawn::{Stdio, Terminal};
 use agentd_unit::ExecKind;
 use agentd_unit::sections::{Execution, Input, Output, Seize};
@@ -72,12 +75,19 @@ impl Streams {
             Input::Terminal(Seize::Ask) => (tty("StandardInput", EXIT_STDIN, how)?, Some(Terminal::Ask)),
             Input::Terminal(Seize::Force) => (tty("StandardInput", EXIT_STDIN, how)?, Some(Terminal::Force)),
             Input::File(path) => {
-                let file = opened("StandardInput", EXIT_STDIN, path, OpenOptions::new().read(true))?;
-                (file, None)
+                let mut options = OpenOptions::new();
+                options.read(true).mode(0o644);
+                // One file for both is opened once.
+                let both = leads_to(how.output(), path) || leads_to(&how.error, path);
+                options.write(both).create(both);
+                let unused = (!both).then_some(Shutdown::Write);
+                (file(("StandardInput", EXIT_STDIN), path, &mut options, unused)?, None)
             }
         };
+        let both = |output: &Output| matches!(&how.input, Input::File(path) if leads_to(output, path));
         let output = match how.output() {
             Output::Inherit => Stream::Same(0),
+            output if both(output) => Stream::Same(0),
             Output::Named(name) => named("StandardOutput", EXIT_STDOUT, name)?.unwrap_or(Stream::Log),
             other => leading("StandardOutput", EXIT_STDOUT, other, how)?,
         };
@@ -85,6 +95,7 @@ impl Streams {
             Output::Inherit => Stream::Same(1),
             // Two descriptors of one file would write over each other.
             same if same == how.output() => Stream::Same(1),
+            error if both(error) => Stream::Same(0),
             Output::Named(name) => named("StandardError", EXIT_STDERR, name)?.unwrap_or(Stream::Log),
             other => leading("StandardError", EXIT_STDERR, other, how)?,
         };
@@ -107,6 +118,11 @@ impl Streams {
             Stream::Same(other) => self.one(*other, log),
         }
     }
+}
+
+/// Whether an output goes into this file, from its beginning.
+fn leads_to(output: &Output, file: &Path) -> bool {
+    matches!(output, Output::File(path) if path == file)
 }
 
 /// Whether any of the descriptors is a socket.
@@ -168,20 +184,43 @@ fn leading(
 ) -> Result<Stream, SpawnFailure> {
     let mut options = OpenOptions::new();
     options.write(true).mode(0o644);
+    let written =
+        |path: &Path, options: &mut _| file((key, exit_status), path, options, Some(Shutdown::Read));
     match output {
         Output::Inherit | Output::Null => Ok(Stream::Null),
         Output::Log | Output::Named(_) => Ok(Stream::Log),
         Output::Socket => Ok(Stream::Socket),
         Output::Terminal => tty(key, exit_status, how),
         Output::KernelLog => opened(key, exit_status, Path::new("/dev/kmsg"), &mut options),
-        Output::File(path) => opened(key, exit_status, path, options.create(true).truncate(false)),
-        Output::Append(path) => opened(key, exit_status, path, options.create(true).append(true)),
-        Output::Truncate(path) => opened(key, exit_status, path, options.create(true).truncate(true)),
+        Output::File(path) => written(path, options.create(true).truncate(false)),
+        Output::Append(path) => written(path, options.create(true).append(true)),
+        Output::Truncate(path) => written(path, options.create(true).truncate(true)),
     }
 }
 
 fn tty(key: &'static str, exit_status: u8, how: &Execution) -> Result<Stream, SpawnFailure> {
     opened(key, exit_status, &how.tty, OpenOptions::new().read(true).write(true))
+}
+
+/// A file, or a connection to the socket that is there, which is shut for what it is not used for.
+fn file(
+    (key, exit_status): (&'static str, u8),
+    path: &Path,
+    options: &mut OpenOptions,
+    unused: Option<Shutdown>,
+) -> Result<Stream, SpawnFailure> {
+    if !fs::metadata(path).is_ok_and(|meta| meta.file_type().is_socket()) {
+        return opened(key, exit_status, path, options);
+    }
+    let connect = || -> io::Result<OwnedFd> {
+        let stream = UnixStream::from(connect_to(path)?);
+        unused.map_or(Ok(()), |unused| stream.shutdown(unused))?;
+        Ok(stream.into())
+    };
+    let connection = connect().map(Stream::File);
+    connection.map_err(|error| {
+        step(exit_status, format!("{key}: {} cannot be connected to: {error}", path.display()))
+    })
 }
 
 fn opened(
