@@ -42,13 +42,5 @@ pub(crate) fn zone() -> LocalZone {
 
 /// What specifiers stand for, where that can be known without a manager; names of the machine are placeholders.
 pub(crate) fn specifiers() -> SpecifierContext {
-    let unknown = || "unknown".to_owned();
-    SpecifierContext {
-        host_name: unknown(),
-        machine_id: unknown(),
-        boot_id: unknown(),
-        kernel_release: unknown(),
-        architecture: unknown(),
-        ..SpecifierContext::system()
-    }
+    SpecifierContext::elsewhere()
 }

@@ -65,7 +65,7 @@ pub use sections::{
 pub use set::UnitSet;
 pub use signal::Signal;
 pub use source::{Origin, SourceFile, Syntax};
-pub use specifier::SpecifierContext;
+pub use specifier::{Release, SpecifierContext};
 pub use time::Realtime;
 pub use unit::{Body, LoadState, Unit};
 pub use zone::LocalZone;

@@ -47,6 +47,60 @@ pub struct SpecifierContext {
     pub kernel_release: String,
     /// `%a`: the architecture, in systemd's words (`x86-64`).
     pub architecture: String,
+    /// `%q`: the host's name for people.
+    pub pretty_host_name: String,
+    /// `%s`: the shell of the manager's user.
+    pub shell: String,
+    /// What runs on the machine, if it says so.
+    pub release: Option<Release>,
+}
+
+/// What os-release(5) says of the machine. What it does not say is empty, and so is what its specifier stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Release {
+    /// `%A`: `IMAGE_VERSION`.
+    pub image_version: String,
+    /// `%B`: `BUILD_ID`.
+    pub build_id: String,
+    /// `%M`: `IMAGE_ID`.
+    pub image_id: String,
+    /// `%o`: `ID`.
+    pub id: String,
+    /// `%w`: `VERSION_ID`.
+    pub version_id: String,
+    /// `%W`: `VARIANT_ID`.
+    pub variant_id: String,
+}
+
+impl Release {
+    /// From the variables of the file.
+    #[must_use]
+    pub fn of(variables: &[(String, String)]) -> Self {
+        let value = |name: &str| {
+            let found = variables.iter().rev().find(|(variable, _)| variable == name);
+            found.map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        Self {
+            image_version: value("IMAGE_VERSION"),
+            build_id: value("BUILD_ID"),
+            image_id: value("IMAGE_ID"),
+            id: value("ID"),
+            version_id: value("VERSION_ID"),
+            variant_id: value("VARIANT_ID"),
+        }
+    }
+
+    fn value(&self, letter: char) -> Option<&str> {
+        Some(match letter {
+            'A' => &self.image_version,
+            'B' => &self.build_id,
+            'M' => &self.image_id,
+            'o' => &self.id,
+            'w' => &self.version_id,
+            'W' => &self.variant_id,
+            _ => return None,
+        })
+    }
 }
 
 impl SpecifierContext {
@@ -76,7 +130,31 @@ impl SpecifierContext {
             uid: "0".to_owned(),
             group: "root".to_owned(),
             gid: "0".to_owned(),
+            shell: "/bin/sh".to_owned(),
             ..Self::default()
+        }
+    }
+
+    /// The folders of the system manager of a machine that is not known here: its own names are `unknown`.
+    #[must_use]
+    pub fn elsewhere() -> Self {
+        let unknown = || "unknown".to_owned();
+        Self {
+            host_name: unknown(),
+            machine_id: unknown(),
+            boot_id: unknown(),
+            kernel_release: unknown(),
+            architecture: unknown(),
+            pretty_host_name: unknown(),
+            release: Some(Release {
+                image_version: unknown(),
+                build_id: unknown(),
+                image_id: unknown(),
+                id: unknown(),
+                version_id: unknown(),
+                variant_id: unknown(),
+            }),
+            ..Self::system()
         }
     }
 
@@ -166,6 +244,9 @@ impl SpecifierContext {
         if let Some(value) = of_unit {
             return value;
         }
+        if let Some(value) = self.release.as_ref().and_then(|release| release.value(letter)) {
+            return Ok(value.to_owned());
+        }
         let of_host = match letter {
             't' => &self.runtime_dir,
             'S' => &self.state_dir,
@@ -185,6 +266,8 @@ impl SpecifierContext {
             'b' => &self.boot_id,
             'v' => &self.kernel_release,
             'a' => &self.architecture,
+            'q' => &self.pretty_host_name,
+            's' => &self.shell,
             _ => "",
         };
         if of_host.is_empty() {
@@ -196,7 +279,7 @@ impl SpecifierContext {
 }
 
 /// The letters that mean something behind a `%`.
-const KNOWN: &str = "nNpPiIjJftSCLETVhuUgGHlmbvad";
+const KNOWN: &str = "nNpPiIjJftSCLETVhuUgGHlmbvadABMoqswW";
 
 /// The first thing in a text that looks like a specifier and is none: `%` with its letter, or a `%` at the end.
 #[must_use]

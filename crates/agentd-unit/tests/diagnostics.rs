@@ -194,8 +194,8 @@ fn every_bad_setting_has_its_place_its_message_and_its_advice() {
             "3:16: [Service] ExecStartPre: '--/bin/a' has one prefix twice (each of - @ : + ! may stand once)",
         ),
         (
-            r#"ExecStartPre = "/bin/a %q""#,
-            "3:16: [Service] ExecStartPre: '%q' has the unknown specifier %q (write %% for a percent sign)",
+            r#"ExecStartPre = "/bin/a %Q""#,
+            "3:16: [Service] ExecStartPre: '%Q' has the unknown specifier %Q (write %% for a percent sign)",
         ),
         (
             r#"ExecStartPre = "/bin/a 100%""#,

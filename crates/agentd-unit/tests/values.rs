@@ -338,7 +338,14 @@ fn defaults_hang_on_other_settings() {
 
 #[test]
 fn specifiers_take_the_place_of_their_values() {
-    let context = SpecifierContext { host_name: "host.example.org".to_owned(), ..SpecifierContext::system() };
+    let said = [("ID", "debian"), ("VERSION_ID", "11"), ("VERSION_ID", "12"), ("IMAGE_ID", "agents")];
+    let said = said.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let context = SpecifierContext {
+        host_name: "host.example.org".to_owned(),
+        pretty_host_name: "Our host".to_owned(),
+        release: Some(agentd_unit::Release::of(&said)),
+        ..SpecifierContext::system()
+    };
     let expand = |text: &str, name: &str| {
         context.expand(text, &UnitName::parse(name).unwrap_or_else(|error| panic!("{error}")))
     };
@@ -353,6 +360,8 @@ fn specifiers_take_the_place_of_their_values() {
         ("%t%S%C%L%E", "/run/var/lib/var/cache/var/log/etc"),
         ("%h %u %U %g %G", "/root root 0 root 0"),
         ("%H %l", "host.example.org host"),
+        ("%o-%w [%A%B%M%W]", "debian-12 [agents]"),
+        ("%q %s", "Our host /bin/sh"),
         ("100%%%%", "100%%"),
         ("é%%é", "é%é"),
     ] {
@@ -360,8 +369,13 @@ fn specifiers_take_the_place_of_their_values() {
     }
     assert_eq!(expand("%f", "srv-www.service").as_deref(), Ok("/srv/www"));
     assert_eq!(expand("[%i]", "a.service").as_deref(), Ok("[]"));
-    for text in ["%", "a%", "%q", "%é", "%m", "%v"] {
+    for text in ["%", "a%", "%Q", "%é", "%m", "%v"] {
         assert!(expand(text, name).is_err(), "{text}");
+    }
+    let unnamed = SpecifierContext::system();
+    let unit = UnitName::parse(name).unwrap_or_else(|error| panic!("{error}"));
+    for text in ["%o", "%q", "%A"] {
+        assert!(unnamed.expand(text, &unit).is_err(), "{text}: nobody says so");
     }
 }
 

@@ -17,12 +17,13 @@ use agentd_protocol::manager::{Empty, Problem};
 use agentd_trust::{Decision, KeyRing, Policy, Sha256Digest, decide, judge};
 use agentd_unit::edges::Edges;
 use agentd_unit::{
-    Admission, Gate, LoadReport, LoadState, Loader, LoaderConfig, LocalZone, NamedFile, OpenGate, Remembered,
-    Scope, SearchPath, SpecifierContext, Trusted, UnitFiles, UnitName, UnitSet, UnitType,
+    Admission, Gate, LoadReport, LoadState, Loader, LoaderConfig, LocalZone, NamedFile, OpenGate, Release,
+    Remembered, Scope, SearchPath, SpecifierContext, Trusted, UnitFiles, UnitName, UnitSet, UnitType,
 };
 
 use crate::config::{Config, Mode, WatchUnits};
 use crate::control::{Answer, Inbound};
+use crate::perform::env_file;
 use crate::perform::properties::{self, Properties};
 use crate::perform::trust::signed_name;
 use crate::perform::unit_files::{self, Change, Done, Wish};
@@ -372,6 +373,8 @@ fn specifiers(config: &Config, uid: u32, accounts: &Accounts) -> SpecifierContex
         boot_id: line("/proc/sys/kernel/random/boot_id").replace('-', ""),
         kernel_release: line("/proc/sys/kernel/osrelease"),
         architecture: architecture().to_owned(),
+        pretty_host_name: pretty_host_name(),
+        release: release(),
         ..SpecifierContext::system()
     };
     if let (Some(user), Mode::User) = (user, config.mode) {
@@ -389,8 +392,29 @@ fn specifiers(config: &Config, uid: u32, accounts: &Accounts) -> SpecifierContex
         context.home = user.home;
         context.user = user.name;
         context.group = String::new();
+        context.shell =
+            std::env::var("SHELL").ok().filter(|shell| shell.starts_with('/')).unwrap_or(user.shell);
     }
     context
+}
+
+/// The variables of a file; none where it is not there, or is no such file.
+fn variables(path: &str) -> Option<Vec<(String, String)>> {
+    env_file::read(Path::new(path)).and_then(|text| env_file::parse(&text)).ok()
+}
+
+/// os-release(5): the machine's own file, else the distribution's.
+fn release() -> Option<Release> {
+    let said = ["/etc/os-release", "/usr/lib/os-release"].into_iter().find_map(variables)?;
+    Some(Release::of(&said))
+}
+
+/// machine-info(5); a host without one has its name up to the first dot.
+fn pretty_host_name() -> String {
+    let said = variables("/etc/machine-info").unwrap_or_default();
+    let pretty = said.into_iter().rev().find(|(name, value)| name == "PRETTY_HOSTNAME" && !value.is_empty());
+    let own = || agentd_linux::machine::hostname().split('.').next().unwrap_or_default().to_owned();
+    pretty.map_or_else(own, |(_, value)| value)
 }
 
 /// systemd's word for the architecture, systemd.unit(5) `%a`.

@@ -150,6 +150,12 @@ fn the_environment_is_put_together_from_all_its_keys() {
         case("unset", "UnsetEnvironment = \"LANG\"", "echo \"${LANG-none}\"", "none\n"),
         case("must", "EnvironmentFile = \"/nonexistent\"", ":", "failed"),
         case("fits", &fits, "echo \"$A|$B\"", "2|2\n"),
+        case(
+            "release",
+            "Environment = { SAID = \"%o %w|%W|%A|%s|%q\" }",
+            "set -a; . /etc/os-release; test \"$SAID\" = \"$ID ${VERSION_ID-}|${VARIANT_ID-}|${IMAGE_VERSION-}|/bin/sh|$(hostname -s)\" && echo same",
+            "same\n",
+        ),
         case("must_fit", "EnvironmentFile = \"/nonexistent/*\"", ":", "failed"),
     ];
     check_all(setup, &cases);

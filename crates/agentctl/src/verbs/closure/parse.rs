@@ -25,13 +25,5 @@ pub(crate) fn parse(definition: &Definition) -> Result<Unit, ClosureError> {
 /// The machine that will run the unit is another one, and its names are not known here. They may stand in settings that
 /// no signature needs; a program's path with one of them names no file, which is then said.
 fn specifiers() -> SpecifierContext {
-    let unknown = || "unknown".to_owned();
-    SpecifierContext {
-        host_name: unknown(),
-        machine_id: unknown(),
-        boot_id: unknown(),
-        kernel_release: unknown(),
-        architecture: unknown(),
-        ..SpecifierContext::system()
-    }
+    SpecifierContext::elsewhere()
 }
