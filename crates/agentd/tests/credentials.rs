@@ -36,6 +36,28 @@ fn start(name: &str) -> Manager {
             source.display()
         ),
     );
+    for (name, text) in [("b", "of b\n"), ("a/deep", "of a\n"), (".hidden", "no\n"), ("a/.no", "no\n")] {
+        setup.file(&format!("folder/{name}"), text);
+    }
+    setup.file("large/a", &"x".repeat(700_000));
+    setup.file("large/b", &"x".repeat(700_000));
+    for folder in ["folder", "large"] {
+        setup.unit(
+            &format!("{folder}.service"),
+            &format!(
+                "[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/sh\", \"-c\", \"cd %d && for f in *; do echo $$f $$(cat $$f); done\"]\nStandardOutput = \"truncate:{}\"\nLoadCredential = [\"own_b:/nonexistent\", \"own:{}\"]\nSetCredential = {{ own_b = \"kept\" }}\n",
+                setup.path("out").display(),
+                setup.path(folder).display()
+            ),
+        );
+    }
+    setup.unit(
+        "socket.service",
+        &format!(
+            "[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/true\"]\nLoadCredential = \"token:{}/run/control.sock\"\n",
+            setup.path("").display()
+        ),
+    );
     setup.unit(
         "missing.service",
         "[Service]\nType = \"oneshot\"\nExecStart = [\"/bin/true\"]\nLoadCredential = \"token:/nonexistent\"\n",
@@ -92,6 +114,21 @@ fn nowhere_to_be_seen(manager: &mut Manager) {
     seen.push(text(&cat));
     assert!(manager.ok(&["cat", "secret"]).contains(SET), "root reads the file");
     assert!(seen.iter().all(|text| !text.contains("s3cr3t")), "{}", seen.join("\n"));
+}
+
+#[test]
+fn a_folder_is_a_secret_for_each_of_its_files() {
+    if !is_root() {
+        return;
+    }
+    let mut manager = start("secrets-folder");
+    manager.ok(&["start", "folder"]);
+    let seen = fs::read_to_string(manager.path("out")).unwrap();
+    assert_eq!(seen, "own_a_deep of a\nown_b of b\n");
+    let refused = manager.ctl(&["start", "large"]);
+    assert!(text(&refused).contains("longer than a mebibyte"), "{}", text(&refused));
+    let refused = manager.ctl(&["start", "socket"]);
+    assert!(text(&refused).contains("neither a regular file nor a folder"), "{}", text(&refused));
 }
 
 /// The machine's stores are below /run and /etc: the manager under test has a /run of its own.

@@ -21,6 +21,7 @@ fn signed(name: &str, spoil: impl FnOnce(&Setup)) -> Manager {
     let module = setup.file("module.py", "def start(stop):\n    stop.wait()\n");
     let settings = setup.file("settings", "LEVEL=3\n");
     let secret = setup.file("secret", "xyzzy");
+    setup.file("secrets/deep/one", "xyzzy");
     let install = "[Install]\nWantedBy = [\"multi-user.target\"]\n";
     setup.unit(
         "binary.service",
@@ -29,10 +30,11 @@ fn signed(name: &str, spoil: impl FnOnce(&Setup)) -> Manager {
     setup.unit(
         "script.service",
         &format!(
-            "[Service]\nExecStart = [{:?}]\nEnvironmentFile = [{:?}]\nLoadCredential = [\"token:{}\"]\n{install}",
+            "[Service]\nExecStart = [{:?}]\nEnvironmentFile = [{:?}]\nLoadCredential = [\"token:{}\", \"more:{}\"]\n{install}",
             script.display().to_string(),
             settings.display().to_string(),
-            secret.display()
+            secret.display(),
+            setup.path("secrets").display()
         ),
     );
     setup.unit(
@@ -56,7 +58,7 @@ fn run(command: &mut Command) {
 }
 
 fn append(path: &Path, byte: &[u8]) {
-    fs::OpenOptions::new().append(true).open(path).unwrap().write_all(byte).unwrap();
+    fs::OpenOptions::new().append(true).create(true).open(path).unwrap().write_all(byte).unwrap();
 }
 
 /// The units that are up, of the three.
@@ -87,6 +89,8 @@ fn one_changed_byte_stops_that_unit_and_only_it() {
         ("module.py", "module"),
         ("settings", "script"),
         ("secret", "script"),
+        ("secrets/deep/one", "script"),
+        ("secrets/another", "script"),
     ] {
         let name = format!("byte-{}", file.replace(['/', '.'], "-"));
         let mut manager = signed(&name, |setup| append(&setup.path(file), b"\n"));
@@ -95,7 +99,7 @@ fn one_changed_byte_stops_that_unit_and_only_it() {
         let start = manager.ctl(&["start", unit]);
         assert!(!start.status.success(), "{file}: {}", text(&start));
         manager.collect();
-        let line = manager.log.iter().find(|line| line.contains(unit) && line.contains("signed"));
+        let line = manager.log.iter().find(|line| line.contains(unit) && line.contains("sign"));
         assert!(line.is_some(), "{file}: no line says why\n{}", manager.everything());
     }
 }

@@ -5,6 +5,7 @@
 //! - No secret is in an argument, a variable, a message or a file on a disk of the manager's.
 //! - They go with the run.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, fchown};
@@ -36,8 +37,19 @@ pub fn folder(runtime: &Path, unit: &UnitName) -> PathBuf {
     runtime.join("credentials").join(unit.as_str())
 }
 
-/// Whether a file that a unit names may be read as a secret: it must be what was signed.
-pub type Admit<'a> = &'a dyn Fn(&Path, &[u8]) -> Result<(), SpawnFailure>;
+/// Whether a file, with what it says, may be read as a secret.
+pub type AdmitFile<'a> = &'a dyn Fn(&Path, &[u8]) -> Result<(), SpawnFailure>;
+
+/// The files below a folder, if they may.
+pub type AdmitFolder<'a> = &'a dyn Fn(&Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, SpawnFailure>;
+
+/// What a unit names must be what was signed.
+pub struct Admit<'a> {
+    /// Of a file.
+    pub file: AdmitFile<'a>,
+    /// Of a folder.
+    pub folder: AdmitFolder<'a>,
+}
 
 /// Makes the folder of a run's secrets.
 ///
@@ -48,7 +60,7 @@ pub fn make(
     unit: &UnitName,
     credentials: &[Credential],
     owner: Option<&Identity>,
-    admit: Admit<'_>,
+    admit: &Admit<'_>,
 ) -> Result<PathBuf, SpawnFailure> {
     let folder = folder(runtime, unit);
     let secrets = collect(credentials, admit)?;
@@ -79,7 +91,7 @@ pub fn make(
 
 /// Each secret by its name: what is loaded counts, else what the unit file says. What is in a store is the machine's
 /// own and no part of the unit, so nobody has signed it.
-fn collect(credentials: &[Credential], admit: Admit<'_>) -> Result<Vec<(String, Vec<u8>)>, SpawnFailure> {
+fn collect(credentials: &[Credential], admit: &Admit<'_>) -> Result<Vec<(String, Vec<u8>)>, SpawnFailure> {
     let failed = |text: String| step(EXIT_CREDENTIALS, text);
     let mut found: Vec<(String, Vec<u8>)> = Vec::new();
     let mut left = MAX_BYTES;
@@ -89,6 +101,15 @@ fn collect(credentials: &[Credential], admit: Admit<'_>) -> Result<Vec<(String, 
         let has_text = credentials.iter().any(|c| text(&c));
         let secret = match &credential.source {
             CredentialSource::Text(secret) => secret.0.clone(),
+            CredentialSource::File(path) if path.is_dir() => {
+                for (name, secret) in in_folder(id, path, admit)? {
+                    take(&mut left, &secret).map_err(|why| failed(format!("LoadCredential={id}: {why}")))?;
+                    if found.iter().all(|(known, _)| *known != name) {
+                        found.push((name, secret));
+                    }
+                }
+                continue;
+            }
             CredentialSource::File(path) => match read(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && has_text => continue,
                 Err(e) => {
@@ -98,7 +119,7 @@ fn collect(credentials: &[Credential], admit: Admit<'_>) -> Result<Vec<(String, 
                     )));
                 }
                 Ok(secret) => {
-                    admit(path, &secret)?;
+                    (admit.file)(path, &secret)?;
                     secret
                 }
             },
@@ -110,11 +131,8 @@ fn collect(credentials: &[Credential], admit: Admit<'_>) -> Result<Vec<(String, 
                     let secret = read(&path).map_err(|e| {
                         failed(format!("ImportCredential={pattern}: {} cannot be read: {e}", path.display()))
                     })?;
-                    left = left.checked_sub(secret.len() as u64).ok_or_else(|| {
-                        failed(format!(
-                            "ImportCredential={pattern}: the secrets are longer than a mebibyte together"
-                        ))
-                    })?;
+                    take(&mut left, &secret)
+                        .map_err(|why| failed(format!("ImportCredential={pattern}: {why}")))?;
                     found.push((name, secret));
                 }
                 continue;
@@ -127,14 +145,43 @@ fn collect(credentials: &[Credential], admit: Admit<'_>) -> Result<Vec<(String, 
                 }
             },
         };
-        left = left.checked_sub(secret.len() as u64).ok_or_else(|| {
-            failed(format!("LoadCredential={id}: the secrets are longer than a mebibyte together"))
-        })?;
+        take(&mut left, &secret).map_err(|why| failed(format!("LoadCredential={id}: {why}")))?;
         match found.iter_mut().find(|(known, _)| known == id) {
             Some(_) if matches!(credential.source, CredentialSource::Text(_)) => {}
             Some((_, known)) => *known = secret,
             None => found.push((id.to_owned(), secret)),
         }
+    }
+    Ok(found)
+}
+
+/// Takes the length of a secret from what is left for all.
+fn take(left: &mut u64, secret: &[u8]) -> Result<(), &'static str> {
+    *left = left.checked_sub(secret.len() as u64).ok_or("the secrets are longer than a mebibyte together")?;
+    Ok(())
+}
+
+/// The longest name of a file, `NAME_MAX`.
+const MAX_NAME: usize = 255;
+
+/// Each file below a folder, by the name of the secret and its path below it, with `_` between; those whose names begin
+/// with a dot are left out, as in systemd.
+fn in_folder(id: &str, folder: &Path, admit: &Admit<'_>) -> Result<Vec<(String, Vec<u8>)>, SpawnFailure> {
+    let failed = |path: &Path, why: &str| {
+        step(EXIT_CREDENTIALS, format!("LoadCredential={id}: {} {why}", path.display()))
+    };
+    let mut found = Vec::new();
+    for (path, secret) in (admit.folder)(folder)? {
+        let below = path.strip_prefix(folder).unwrap_or(&path);
+        let below = below.to_str().ok_or_else(|| failed(&path, "has no name in UTF-8"))?;
+        if below.split('/').any(|part| part.starts_with('.')) {
+            continue;
+        }
+        let name = format!("{id}_{}", below.replace('/', "_"));
+        if name.len() > MAX_NAME || name.contains(':') || name.chars().any(char::is_control) {
+            return Err(failed(&path, "has a name that no secret can have"));
+        }
+        found.push((name, secret));
     }
     Ok(found)
 }
@@ -179,9 +226,13 @@ fn stored(name: &str) -> io::Result<Vec<u8>> {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is neither a regular file nor a folder"));
+    }
+    // It may have become another one since.
     let file = OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is neither a regular file nor a folder"));
     }
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;

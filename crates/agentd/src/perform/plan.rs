@@ -328,8 +328,9 @@ fn keep_credentials(
         // Entered first, so that what was made goes with the run even if not all could be.
         run.credentials = Some(credentials::folder(runtime, &spawn.unit.name));
         let trust = &world.trust;
-        let admit =
-            |path: &Path, secret: &[u8]| trust.admit_bytes(&spawn.unit, path, secret).map_err(refused);
+        let file = |path: &Path, secret: &[u8]| trust.admit_bytes(&spawn.unit, path, secret).map_err(refused);
+        let folder = |path: &Path| trust.admit_tree(&spawn.unit, path).map_err(refused);
+        let admit = credentials::Admit { file: &file, folder: &folder };
         credentials::make(runtime, &spawn.unit.name, &service.credentials, owner, &admit)?;
     }
     Ok(())

@@ -232,16 +232,25 @@ impl Trust {
         self.check(unit, path, Sha256Digest::of(bytes))
     }
 
-    fn package(&self, unit: &Unit, package: &Path) -> Result<Vec<u8>, Refusal> {
-        let tree = agentd_trust::tree::read(package).map_err(Refusal::io("read", package))?;
+    /// The files below a folder that a unit uses as a whole, verified: no more of them and no fewer.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or is not as it was signed.
+    pub fn admit_tree(&self, unit: &Unit, folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, Refusal> {
+        let tree = agentd_trust::tree::read(folder).map_err(Refusal::io("read", folder))?;
         if self.policy != Policy::Off {
             let digests: BTreeMap<String, Sha256Digest> = tree
                 .iter()
                 .map(|(path, bytes)| (path.display().to_string(), Sha256Digest::of(bytes)))
                 .collect();
-            let folder = package.display().to_string();
-            self.decide(unit, package, |manifest| manifest.check_tree(&folder, &digests))?;
+            let name = folder.display().to_string();
+            self.decide(unit, folder, |manifest| manifest.check_tree(&name, &digests))?;
         }
+        Ok(tree)
+    }
+
+    fn package(&self, unit: &Unit, package: &Path) -> Result<Vec<u8>, Refusal> {
+        let tree = self.admit_tree(unit, package)?;
         archive::zip(package.parent().unwrap_or(package), &tree).map_err(Refusal::io("copied", package))
     }
 

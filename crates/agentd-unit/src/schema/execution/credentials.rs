@@ -20,7 +20,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             d.service.credentials.retain(|c| !resets(value) || !is_loaded(c));
             d.service.credentials.extend(loaded);
         }),
-        "Secrets from files, which only its user can read, below $CREDENTIALS_DIRECTORY (%d); gone with the run.",
+        "Secrets from files, or from all files of folders, which only its user can read, below $CREDENTIALS_DIRECTORY (%d); gone with the run.",
     ),
     Setting::new(
         "ImportCredential",
