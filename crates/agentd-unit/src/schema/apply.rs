@@ -229,7 +229,10 @@ pub(crate) fn apply(setting: &Setting, value: &Value<'_>, draft: &mut Draft, cx:
             append(field(draft), value, cx, "a list of absolute paths", values::path::absolute)
         }
         Slot::PathsBelow(field) => {
-            append(field(draft), value, cx, "a list of relative paths", values::path::below)
+            append(field(draft), value, cx, "a list of relative paths", values::path::folder)
+        }
+        Slot::LinkedPathsBelow(field) => {
+            append(field(draft), value, cx, "a list of relative paths", values::path::linked_folder)
         }
         Slot::WorkingDirectory => working_directory(value, draft, cx),
         Slot::Module => set(&mut draft.agent.module, cx.parse_text(value, "a string", module).map(Some)),

@@ -109,7 +109,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::new("Group", Slot::Principal(|d| &mut d.service.group), "Their group; default: the user's own."),
     Setting::new(
         "StateDirectory",
-        Slot::PathsBelow(|d| &mut d.service.state_directory),
+        Slot::LinkedPathsBelow(|d| &mut d.service.state_directory),
         "Folders below /var/lib, made before the start and owned by the user.",
     ),
     Setting::limit(

@@ -248,7 +248,7 @@ fn value(slot: &Slot, draft: &mut Draft, scratch: &mut Draft) -> Option<String> 
         Slot::Path(field) => {
             field(draft).as_ref().map_or_else(String::new, |path| path.display().to_string())
         }
-        Slot::Paths(field) | Slot::PathsBelow(field) => {
+        Slot::Paths(field) | Slot::PathsBelow(field) | Slot::LinkedPathsBelow(field) => {
             field(draft).iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
         }
         Slot::WorkingDirectory | Slot::Triggers(..) | Slot::Calendars | Slot::Crons | Slot::Own(..) => {

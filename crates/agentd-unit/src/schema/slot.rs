@@ -61,6 +61,8 @@ pub(crate) enum Slot {
     Paths(Field<Vec<PathBuf>>),
     /// Paths below a folder that the manager makes.
     PathsBelow(Field<Vec<PathBuf>>),
+    /// The same, each with a link to it if it names one.
+    LinkedPathsBelow(Field<Vec<PathBuf>>),
     /// `WorkingDirectory`: an absolute path; with `-` in front it may be missing.
     WorkingDirectory,
     /// `Module`: an absolute `.py` file or a dotted name.
@@ -153,6 +155,7 @@ impl Slot {
             Self::Path(_) | Self::WorkingDirectory => "absolute path",
             Self::Paths(_) => "list of absolute paths",
             Self::PathsBelow(_) => "list of relative paths",
+            Self::LinkedPathsBelow(_) => "list of relative paths, or path:link",
             Self::Module => "absolute path or dotted name",
             Self::Memory(_) => "size, percentage or \"infinity\"",
             Self::Tasks(_) => "number, percentage or \"infinity\"",

@@ -1,6 +1,6 @@
 //! Paths as units name them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Refused;
 
@@ -41,6 +41,47 @@ pub fn below(text: &str) -> Result<PathBuf, Refused> {
             Err(Refused::with_help("the path is empty", "write a name such as \"web\""))
         }
         path => Ok(PathBuf::from(path)),
+    }
+}
+
+/// A folder below one that the manager makes.
+///
+/// # Errors
+/// As [`below`]; a colon, which would stand between a folder and a link to it.
+pub fn folder(text: &str) -> Result<PathBuf, Refused> {
+    if text.contains(':') {
+        return Err(Refused::of(
+            text,
+            "has a colon",
+            "a link beside the folder is the administrator's to make",
+        ));
+    }
+    below(text)
+}
+
+/// The same, or `FOLDER:LINK` with the path of a link to it; see [`linked`].
+///
+/// # Errors
+/// As [`below`]; more than one colon.
+pub fn linked_folder(text: &str) -> Result<PathBuf, Refused> {
+    let Some((path, link)) = text.split_once(':') else { return below(text) };
+    if link.contains(':') {
+        return Err(Refused::of(
+            text,
+            "has more than one colon",
+            "write FOLDER:LINK, and each pair by itself",
+        ));
+    }
+    let (path, link) = (below(path)?, below(link)?);
+    Ok(PathBuf::from(format!("{}:{}", path.display(), link.display())))
+}
+
+/// The folder of what [`linked_folder`] gives, and the link to it if there is to be one.
+#[must_use]
+pub fn linked(path: &Path) -> (&Path, Option<&Path>) {
+    match path.to_str().and_then(|text| text.split_once(':')) {
+        Some((folder, link)) => (Path::new(folder), Some(Path::new(link))),
+        None => (path, None),
     }
 }
 

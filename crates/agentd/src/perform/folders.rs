@@ -4,7 +4,9 @@
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown, lchown};
+use std::os::unix::fs::{
+    DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown, lchown, symlink,
+};
 use std::path::{Path, PathBuf};
 
 use agentd_engine::SpawnFailure;
@@ -12,6 +14,7 @@ use agentd_linux::executable::settled_folder;
 use agentd_linux::spawn::Identity;
 use agentd_unit::UnitName;
 use agentd_unit::sections::{Preserve, ServiceSection};
+use agentd_unit::values::path::linked;
 
 use super::plan::step;
 use crate::config::Folders;
@@ -87,25 +90,32 @@ pub type Made = (&'static str, Vec<PathBuf>);
 /// A folder that cannot be made or given to the user, under the key's exit status.
 pub fn make(
     world: &World,
+    unit: &UnitName,
     service: &ServiceSection,
     owner: Option<&Identity>,
 ) -> Result<Vec<Made>, SpawnFailure> {
     let dynamic = service.execution.dynamic_user;
     let mut made = Vec::new();
     for kind in kinds(&world.config.folders, service).iter().filter(|kind| !kind.names.is_empty()) {
-        let paths: Vec<PathBuf> = kind.names.iter().map(|name| kind.base.join(name)).collect();
-        for path in &paths {
+        let names = kind.names.iter().map(|name| linked(name));
+        let (paths, links): (Vec<PathBuf>, Vec<_>) =
+            names.map(|(name, link)| (kind.base.join(name), link.map(|link| kind.base.join(link)))).unzip();
+        for (path, link) in paths.iter().zip(links) {
             // What a dynamic user leaves must not be open to whoever has its number next.
             let mode = if dynamic && kind.owned { kind.mode & 0o700 } else { kind.mode };
             let made = if kind.owned {
                 one(path, mode, owner, &world.trust.owners)
             } else {
-                configuration(path, mode)
+                configuration(path, mode, unit)
             };
             made.map_err(|error| {
                 let text = format!("{}: {} cannot be made: {error}", kind.key, path.display());
                 step(kind.exit_status, text)
             })?;
+            if let Some((link, Err(error))) = link.map(|link| (link.clone(), lead(&link, path))) {
+                let text = format!("{}: the link {} cannot be made: {error}", kind.key, link.display());
+                return Err(step(kind.exit_status, text));
+            }
         }
         made.push((kind.variable, paths));
     }
@@ -131,12 +141,38 @@ fn one(path: &Path, mode: u32, owner: Option<&Identity>, owners: &[u32]) -> io::
     folder.set_permissions(Permissions::from_mode(mode))
 }
 
+/// Makes a link to a folder that lies beside it; one that leads there already stays.
+fn lead(link: &Path, folder: &Path) -> io::Result<()> {
+    if let Some(above) = link.parent() {
+        DirBuilder::new().recursive(true).mode(0o755).create(above)?;
+    }
+    match symlink(folder, link) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::read_link(link) {
+            Ok(there) if there == folder => Ok(()),
+            _ => Err(error),
+        },
+        result => result,
+    }
+}
+
 /// Makes a folder of configuration. One that is there is the administrator's: nothing about it is changed.
-fn configuration(path: &Path, mode: u32) -> io::Result<()> {
+fn configuration(path: &Path, mode: u32, unit: &UnitName) -> io::Result<()> {
     if ensure(path, mode)? {
         return open_folder(path)?.set_permissions(Permissions::from_mode(mode));
     }
-    if fs::metadata(path)?.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
+    let meta = fs::metadata(path)?;
+    if !meta.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    let found = meta.mode() & 0o7777;
+    if found != mode {
+        tracing::warn!(
+            unit = %unit,
+            "{} is there and stays as it is: its mode is {found:o}, and ConfigurationDirectoryMode is {mode:o}",
+            path.display()
+        );
+    }
+    Ok(())
 }
 
 /// Makes a folder and those above it; whether it is new.
@@ -187,10 +223,12 @@ fn open_folder(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-/// The folders of `RuntimeDirectory`, which go with the run.
+/// The folders of `RuntimeDirectory` and the links to them, which go with the run.
 #[must_use]
 pub fn runtime(folders: &Folders, service: &ServiceSection) -> Vec<PathBuf> {
-    service.execution.runtime_directory.names.iter().map(|name| folders.units.runtime.join(name)).collect()
+    let names = service.execution.runtime_directory.names.iter().map(|name| linked(name));
+    let all = names.flat_map(|(name, link)| link.into_iter().chain([name]));
+    all.map(|name| folders.units.runtime.join(name)).collect()
 }
 
 /// A run is over: its runtime folders go, now or when no restart follows.
@@ -245,14 +283,14 @@ mod tests {
     #[test]
     fn configuration_that_is_there_keeps_its_mode() {
         let place = Place::new("configuration");
-        let path = place.0.join("above/etc");
-        configuration(&path, 0o750).unwrap();
+        let (path, unit) = (place.0.join("above/etc"), UnitName::parse("a.service").unwrap());
+        configuration(&path, 0o750, &unit).unwrap();
         assert_eq!((mode(&path), mode(&place.0.join("above"))), (0o750, 0o755), "new");
         fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
-        configuration(&path, 0o755).unwrap();
+        configuration(&path, 0o755, &unit).unwrap();
         assert_eq!(mode(&path), 0o700, "there already");
         fs::write(path.join("file"), "").unwrap();
-        assert!(configuration(&path.join("file"), 0o755).is_err());
+        assert!(configuration(&path.join("file"), 0o755, &unit).is_err());
     }
 
     fn owner(path: &Path) -> (u32, u32) {

@@ -147,7 +147,7 @@ fn prepare(world: &mut World, spawn: &Spawn) -> Result<Prepared, SpawnFailure> {
         run.belong_to(owner.as_ref().map(|owner| [owner.uid, owner.gid]))
             .map_err(|e| resources(format!("its output cannot be given to its user: {e}")))?;
     }
-    let made = folders::make(world, service, owner.as_ref())?;
+    let made = folders::make(world, &unit.name, service, owner.as_ref())?;
     keep_credentials(world, spawn, service, owner.as_ref())?;
     let mut listeners = sockets::of_command(world, spawn, service.life.non_blocking)
         .map_err(|e| resources(format!("the sockets of the service: {e}")))?;

@@ -10,8 +10,8 @@ use crate::sections::Preserve;
 pub(super) const SETTINGS: &[Setting] = &[
     Setting::new(
         "RuntimeDirectory",
-        Slot::PathsBelow(|d| &mut d.service.execution.runtime_directory.names),
-        "Folders below /run, made before the start, owned by the user and gone after the stop.",
+        Slot::LinkedPathsBelow(|d| &mut d.service.execution.runtime_directory.names),
+        "Folders below /run, made before the start, owned by the user and gone after the stop; path:link makes a link to one as well.",
     ),
     Setting::new(
         "RuntimeDirectoryMode",
@@ -30,7 +30,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "CacheDirectory",
-        Slot::PathsBelow(|d| &mut d.service.execution.cache_directory.names),
+        Slot::LinkedPathsBelow(|d| &mut d.service.execution.cache_directory.names),
         "Folders below /var/cache, made before the start and owned by the user.",
     ),
     Setting::new(
@@ -40,7 +40,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "LogsDirectory",
-        Slot::PathsBelow(|d| &mut d.service.execution.logs_directory.names),
+        Slot::LinkedPathsBelow(|d| &mut d.service.execution.logs_directory.names),
         "Folders below /var/log, made before the start and owned by the user.",
     ),
     Setting::new(
