@@ -66,6 +66,15 @@ fn escapes_of_a_text_are_resolved() {
 }
 
 #[test]
+fn a_secret_with_nul_is_not_taken_over_into_toml_which_cannot_hold_it() {
+    let text = "[Service]\nExecStart=/bin/a\nSetCredential=x:hush\\x00\n";
+    let imported = import("a.service", "a.service", text);
+    let told = imported.notes.iter().any(|note| note.to_string().contains("has an escape for NUL"));
+    assert!(told, "{:?}", imported.notes);
+    assert!(!imported.text.contains("\nSetCredential"), "{}", imported.text);
+}
+
+#[test]
 fn what_cannot_be_taken_over_stays_as_a_comment_and_is_said_with_its_place() {
     let imported = import(
         "t@.service",

@@ -158,6 +158,9 @@ fn escapes_in_texts_are_resolved_where_systemd_resolves_them() {
     };
     assert_eq!(secret("SetCredential=x:a\\x20b\\nsecond: %n\n").unwrap(), b"a b\nsecond: %n");
     assert_eq!(secret("SetCredential=x:\\xff\n").unwrap(), [0xff]);
+    // A secret is bytes of any kind, so NUL is kept, however it is written; a text has none.
+    assert_eq!(secret("SetCredential=x:a\\x00b\\000c\\u0000d\\U00000000\n").unwrap(), b"a\0b\0c\0d\0");
+    assert_eq!(is("StandardInputText=a\\x00b\n").execution.input_data, b"");
     assert_eq!(secret("SetCredential=x:a\\q\n"), None);
     assert_eq!(
         is("StandardInputText=a\\x20b\\nsecond %p \\x25p\n").execution.input_data,

@@ -50,7 +50,12 @@ pub(super) fn escaped(key: &str, text: &str) -> Option<Result<Item, Refused>> {
     let resolved = |text: &str, secret: bool| {
         let wrong =
             || Refused::with_help("has escapes that make no valid UTF-8", "no text in TOML can have them");
-        String::from_utf8(words::unescaped(text, secret)?).map_err(|_| wrong())
+        let text = String::from_utf8(words::unescaped(text, secret)?).map_err(|_| wrong())?;
+        // A string with NUL is refused where TOML is read.
+        if text.contains('\0') {
+            return Err(Refused::with_help("has an escape for NUL", "no text in TOML can have it"));
+        }
+        Ok(text)
     };
     let text = match key {
         "StandardInputText" if text.contains('\\') => {

@@ -48,7 +48,7 @@ pub(crate) fn is_one_plain(text: &str) -> bool {
 /// # Errors
 /// An unbalanced quote; with [`Escapes::Resolve`] also an escape that is none; and one that makes no character.
 pub fn split_with(text: &str, escapes: Escapes) -> Result<Vec<Word<'_>>, Refused> {
-    let mut cursor = Cursor { text, at: 0, escapes };
+    let mut cursor = Cursor { text, at: 0, escapes, nul: false };
     let mut words = Vec::new();
     loop {
         cursor.run(|byte| byte.is_ascii_whitespace());
@@ -65,7 +65,7 @@ pub fn unknown_escape(text: &str) -> Option<&str> {
     if !text.contains('\\') {
         return None;
     }
-    let mut cursor = Cursor { text, at: 0, escapes: Escapes::Resolve };
+    let mut cursor = Cursor { text, at: 0, escapes: Escapes::Resolve, nul: false };
     while let Some(c) = cursor.next() {
         let start = cursor.at - c.len_utf8();
         if c == '\\' && cursor.escape(&mut Vec::new()).is_err() {
@@ -80,9 +80,9 @@ pub fn unknown_escape(text: &str) -> Option<&str> {
 ///
 /// # Errors
 /// A backslash at the end, an unknown escape, and one that makes no character. The text is not quoted in it if it is
-/// `secret`.
+/// `secret`; a secret is bytes of any kind and may hold NUL.
 pub fn unescaped(text: &str, secret: bool) -> Result<Vec<u8>, Refused> {
-    let mut cursor = Cursor { text, at: 0, escapes: Escapes::Resolve };
+    let mut cursor = Cursor { text, at: 0, escapes: Escapes::Resolve, nul: secret };
     let mut bytes = Vec::with_capacity(text.len());
     while cursor.peek().is_some() {
         bytes.extend_from_slice(cursor.run(|byte| byte != b'\\').as_bytes());
@@ -101,6 +101,8 @@ struct Cursor<'t> {
     text: &'t str,
     at: usize,
     escapes: Escapes,
+    /// Whether an escape may make NUL.
+    nul: bool,
 }
 
 impl<'t> Cursor<'t> {
@@ -262,14 +264,15 @@ impl<'t> Cursor<'t> {
         bytes: &mut Vec<u8>,
     ) -> Result<(), Refused> {
         let number = self.digits(first, count, radix)?;
-        let byte = u8::try_from(number).ok().filter(|byte| *byte != 0);
+        let byte = u8::try_from(number).ok().filter(|byte| *byte != 0 || self.nul);
         bytes.push(byte.ok_or_else(|| self.no_character())?);
         Ok(())
     }
 
     fn push_char(&mut self, count: usize, bytes: &mut Vec<u8>) -> Result<(), Refused> {
         let number = self.digits(None, count, 16)?;
-        let c = char::from_u32(number).filter(|c| *c != '\0').ok_or_else(|| self.no_character())?;
+        let c =
+            char::from_u32(number).filter(|c| *c != '\0' || self.nul).ok_or_else(|| self.no_character())?;
         bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         Ok(())
     }
