@@ -164,7 +164,11 @@ fn what_is_read_only_stays_so_under_another_cover() {
     for name in ["from", "place"] {
         std::fs::create_dir(setup.path(name)).unwrap();
     }
+    std::fs::create_dir(setup.path("from/sub")).unwrap();
+    setup.file("from/both", "of the bind");
+    setup.file("place/both", "of the place");
     std::fs::copy("/bin/true", setup.path("from/true")).unwrap();
+    std::fs::copy("/bin/true", setup.path("from/sub/true")).unwrap();
     let path = |name: &str| setup.path(name).display().to_string();
     let [from, place] = ["from", "place"].map(path);
     let touch = |place: &str| -> &'static str { format!("touch {place}/x 2>&1; rm -f {place}/x").leak() };
@@ -173,7 +177,21 @@ fn what_is_read_only_stays_so_under_another_cover() {
     let temporary = format!("TemporaryFileSystem = \"{place}\"\nReadOnlyPaths = \"{place}\"");
     let cover = |key: &str, name: &str| format!("{}\n{key} = \"{name}\"", bind(name.trim_start_matches('-')));
     let [new, may, run, shut] = ["new", "may", "run", "shut"].map(path);
+    // What only the bind has: `sub` is not to be found in the place itself.
+    let inside = |key: &str| format!("{}\n{key} = \"{place}/sub\"", bind(&place));
+    let of_both = format!("{}\nReadOnlyPaths = \"{place}/both\"", bind(&place));
+    let writable = format!("BindReadOnlyPaths = \"{from}:{place}\"\nReadWritePaths = \"{place}/both\"");
+    let nowhere = format!("{}\nReadOnlyPaths = \"{place}/none\"", bind(&place));
+    let look: &'static str = format!("stat -c 'mode %a' {place}/sub").leak();
+    let run_sub = format!("{place}/true && {place}/sub/true 2>&1").leak();
+    let rewrite = format!("cat {place}/both; echo new > {place}/both && echo written").leak();
     let cases = [
+        case("inside", &inside("ReadOnlyPaths"), touch(&format!("{place}/sub")), READ_ONLY),
+        case("inside_shut", &inside("InaccessiblePaths"), look, "mode 0\n"),
+        case("inside_run", &inside("NoExecPaths"), run_sub, "Permission denied"),
+        case("nowhere", &nowhere, ":", "failed"),
+        case("both", &of_both, format!("cat {place}/both").leak(), "of the bind"),
+        case("writable", &writable, rewrite, "of the bindwritten"),
         case("bind", &cover("ReadOnlyPaths", &place), touch(&place), READ_ONLY),
         case("binds", &both, touch(&place), READ_ONLY),
         case("new", &cover("ReadOnlyPaths", &new), touch(&new), READ_ONLY),

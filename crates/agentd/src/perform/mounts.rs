@@ -220,8 +220,27 @@ impl<'a> Mounts<'a> {
         }
     }
 
+    /// What a place within a bind shows, and whether with what is mounted below.
+    fn within_a_bind(&self, place: &Path) -> Option<(PathBuf, bool)> {
+        let above = |e: &&Entry| e.missing.is_none() && e.target != place && place.starts_with(&e.target);
+        let upper = self.entries.iter().filter(above).max_by_key(|entry| entry.target.as_os_str().len())?;
+        match &upper.cover {
+            Cover::Tree { source, recursive, .. } if upper.key.starts_with("Bind") => {
+                Some((source.join(place.strip_prefix(&upper.target).ok()?), *recursive))
+            }
+            _ => None,
+        }
+    }
+
     /// What is said of places that are not there and that nothing makes goes, or is why the start fails.
     fn settle_missing(&mut self) -> Result<(), SpawnFailure> {
+        let missing = self.entries.iter().filter(|e| e.missing.is_some()).map(|e| e.target.clone());
+        let missing =
+            missing.chain(self.rules.iter().filter(|r| r.missing.is_some()).map(|r| r.target.clone()));
+        let is_bound = |place: &PathBuf| self.within_a_bind(place).is_some_and(|(source, _)| source.exists());
+        let bound: BTreeSet<PathBuf> = missing.filter(is_bound).collect();
+        self.entries.iter_mut().filter(|e| bound.contains(&e.target)).for_each(|e| e.missing = None);
+        self.rules.iter_mut().filter(|r| bound.contains(&r.target)).for_each(|r| r.missing = None);
         let there = self.entries.iter().filter(|entry| entry.missing.is_none());
         let there: BTreeSet<PathBuf> = there.map(|entry| entry.target.clone()).collect();
         let gone = |missing: bool, target: &PathBuf| missing && !there.contains(target);
@@ -443,8 +462,13 @@ impl<'a> Mounts<'a> {
                 return Err(step(EXIT_NAMESPACE, text));
             }
             Cover::Again => (Mount::Again, MountFlags::default()),
-            Cover::ReadOnly => (tree(&entry.target, true)?, MountFlags::READ_ONLY),
-            Cover::AsItIs => (tree(&entry.target, true)?, MountFlags::default()),
+            // By keys of paths that the unit has: in a bind, those are paths in what is bound.
+            Cover::ReadOnly | Cover::AsItIs => {
+                let within =
+                    if entry.key.ends_with("Paths") { self.within_a_bind(&entry.target) } else { None };
+                let (source, recursive) = within.unwrap_or_else(|| (entry.target.clone(), true));
+                (tree(&source, recursive)?, MountFlags::default())
+            }
             Cover::Tree { source, recursive, flags } => (tree(source, *recursive)?, *flags),
             Cover::Inaccessible => {
                 let flags = MountFlags::READ_ONLY.and(MountFlags::INERT);
@@ -467,7 +491,9 @@ impl<'a> Mounts<'a> {
     /// An empty folder or file that nobody may do anything with. Root may open a file whatever its mode says, so a device is
     /// covered by a socket, which nobody can open.
     fn inaccessible(&self, entry: &Entry) -> Result<PathBuf, SpawnFailure> {
-        let kind = match fs::metadata(&entry.target).map(|there| there.file_type()) {
+        let place =
+            self.within_a_bind(&entry.target).map_or_else(|| entry.target.clone(), |(place, _)| place);
+        let kind = match fs::metadata(place).map(|there| there.file_type()) {
             Ok(kind) if kind.is_dir() => "folder",
             // What is not there is made as a folder.
             Err(_) => "folder",
