@@ -10,7 +10,7 @@ use crate::graph::UnitId;
 use crate::manager::Manager;
 use crate::out::Out;
 use crate::state::ActiveState;
-use crate::unit::{Core, Entry};
+use crate::unit::Entry;
 
 /// Whether a service is so already, or could not become so.
 fn applicable(entry: &Entry, frozen: bool) -> Result<bool, &'static str> {
@@ -81,11 +81,7 @@ impl Manager {
 
     /// The services that are up in a slice or in one below it.
     fn services_up_in(&self, slice: UnitId) -> Vec<UnitId> {
-        let is_up = |entry: &Entry| {
-            matches!(entry.core, Core::Service(_))
-                && entry.active() != ActiveState::Inactive
-                && entry.active() != ActiveState::Failed
-        };
+        let is_up = |entry: &Entry| entry.service().is_some() && !entry.is_at_rest();
         let lies_in = |id: &UnitId| {
             let above = |unit: UnitId| self.entry(unit)?.unit.slice().and_then(|name| self.id(&name));
             std::iter::successors(above(*id), |slice| above(*slice)).any(|above| above == slice)

@@ -12,6 +12,19 @@ pub struct Credential {
     pub source: CredentialSource,
 }
 
+impl Credential {
+    /// Whether a secret can have this name: that of a file, of at most 255 bytes (`NAME_MAX`), without `/`, `:` and control
+    /// characters.
+    #[must_use]
+    pub fn is_name(text: &str) -> bool {
+        !text.is_empty()
+            && !matches!(text, "." | "..")
+            && text.len() <= 255
+            && !text.contains(['/', ':'])
+            && !text.chars().any(char::is_control)
+    }
+}
+
 /// Where a secret comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialSource {

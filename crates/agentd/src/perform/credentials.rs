@@ -161,9 +161,6 @@ fn take(left: &mut u64, secret: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The longest name of a file, `NAME_MAX`.
-const MAX_NAME: usize = 255;
-
 /// Each file below a folder, by the name of the secret and its path below it, with `_` between; those whose names begin
 /// with a dot are left out, as in systemd.
 fn in_folder(id: &str, folder: &Path, admit: &Admit<'_>) -> Result<Vec<(String, Vec<u8>)>, SpawnFailure> {
@@ -178,7 +175,7 @@ fn in_folder(id: &str, folder: &Path, admit: &Admit<'_>) -> Result<Vec<(String, 
             continue;
         }
         let name = format!("{id}_{}", below.replace('/', "_"));
-        if name.len() > MAX_NAME || name.contains(':') || name.chars().any(char::is_control) {
+        if !Credential::is_name(&name) {
             return Err(failed(&path, "has a name that no secret can have"));
         }
         found.push((name, secret));

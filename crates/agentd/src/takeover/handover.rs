@@ -262,9 +262,7 @@ const fn word(preserve: Preserve) -> &'static str {
 }
 
 fn decode(block: &str) -> Option<(Item, Option<RawFd>)> {
-    let get = |key: &str| {
-        block.lines().filter_map(|line| line.split_once('=')).find(|(name, _)| *name == key).map(|(_, v)| v)
-    };
+    let get = |key: &str| lines::get(block, key);
     let unit = UnitName::parse(get("unit")?).ok()?;
     let number = |key: &str| get(key).and_then(|value| value.parse::<u64>().ok());
     let item = match get("kind")? {

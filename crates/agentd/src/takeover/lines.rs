@@ -57,7 +57,8 @@ pub fn count(block: &str) -> Option<Counted> {
     })
 }
 
-fn get<'b>(block: &'b str, key: &str) -> Option<&'b str> {
+/// The value of a line of a block.
+pub(super) fn get<'b>(block: &'b str, key: &str) -> Option<&'b str> {
     let mut pairs = block.lines().filter_map(|line| line.split_once('='));
     pairs.find(|(name, _)| *name == key).map(|(_, value)| value)
 }

@@ -15,15 +15,11 @@ pub(crate) fn parse(definition: &Definition) -> Result<Unit, ClosureError> {
         })?;
         files.push(Arc::new(SourceFile::new(path, text)));
     }
-    let context = ParseContext { specifiers: &specifiers(), zone: &LocalZone::utc() };
+    // The machine that will run the unit is another one, and its names are not known here. They may stand in settings that no
+    // signature needs; a program's path with one of them names no file, which is then said.
+    let context = ParseContext { specifiers: &SpecifierContext::elsewhere(), zone: &LocalZone::utc() };
     let parsed = parse_unit(&definition.unit, &files, &context);
     let errors: Vec<String> =
         parsed.diagnostics.iter().filter(|found| found.is_error()).map(Diagnostic::to_string).collect();
     if errors.is_empty() { Ok(parsed.unit) } else { Err(ClosureError::Invalid(errors)) }
-}
-
-/// The machine that will run the unit is another one, and its names are not known here. They may stand in settings that
-/// no signature needs; a program's path with one of them names no file, which is then said.
-fn specifiers() -> SpecifierContext {
-    SpecifierContext::elsewhere()
 }

@@ -43,12 +43,11 @@ pub(super) const SETTINGS: &[Setting] = &[
 const HELP: &str = "a secret's name is a file's name, without slashes";
 
 fn id(text: &str) -> Result<String, Refused> {
-    let plain = !text.is_empty()
-        && !matches!(text, "." | "..")
-        && text.len() <= 255
-        && !text.contains(['/', ':'])
-        && !text.chars().any(char::is_control);
-    if plain { Ok(text.to_owned()) } else { Err(Refused::of(text, "is no name of a secret", HELP)) }
+    if Credential::is_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(Refused::of(text, "is no name of a secret", HELP))
+    }
 }
 
 fn load(text: &str) -> Result<Credential, Refused> {
