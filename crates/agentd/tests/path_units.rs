@@ -12,6 +12,16 @@ use common::{Manager, Setup};
 
 /// A manager with `job.path` and a service that notes that it ran and then runs `command`.
 fn job(name: &str, path: impl Fn(&Path) -> String, command: impl Fn(&Path) -> String) -> Manager {
+    job_with(name, "", path, command)
+}
+
+/// The same, with this in the service's file too.
+fn job_with(
+    name: &str,
+    more: &str,
+    path: impl Fn(&Path) -> String,
+    command: impl Fn(&Path) -> String,
+) -> Manager {
     let setup = Setup::new(name);
     let folder = setup.path("watched");
     let program = setup.file(
@@ -22,7 +32,7 @@ fn job(name: &str, path: impl Fn(&Path) -> String, command: impl Fn(&Path) -> St
             command(&folder)
         ),
     );
-    setup.unit("job.service", &format!("[Service]\nType = \"oneshot\"\nExecStart = [{program:?}]\n"));
+    setup.unit("job.service", &format!("{more}[Service]\nType = \"oneshot\"\nExecStart = [{program:?}]\n"));
     setup.unit("job.path", &format!("[Path]\n{}\n", path(&folder)));
     let mut manager = setup.start();
     manager.ok(&["start", "job.path"]);
@@ -190,4 +200,32 @@ fn what_a_path_unit_may_start_is_counted_over_the_time_that_it_says() {
     }
     fs::write(&there, "").unwrap();
     manager.until_property("job.path", "Result", "trigger-limit-hit");
+}
+
+#[test]
+fn a_link_that_is_swapped_means_another_file_and_one_that_dangles_is_waited_for() {
+    let swap = |manager: &Manager, target: &str| {
+        let new = manager.path("watched/new");
+        std::os::unix::fs::symlink(target, &new).unwrap();
+        fs::rename(&new, manager.path("watched/current")).unwrap();
+    };
+    let path = |folder: &Path| format!("PathChanged = {:?}", folder.join("current/file"));
+    let mut manager = job_with("links", "[Unit]\nStartLimitBurst = 0\n", path, |_| String::new());
+    for version in ["one", "two"] {
+        fs::create_dir_all(manager.path("watched").join(version)).unwrap();
+        fs::write(manager.path("watched").join(version).join("file"), version).unwrap();
+    }
+    let mut seen = 0;
+    for target in ["one", "two", "three", "one"] {
+        swap(&manager, target);
+        manager.until("a swapped link is no change", |m| runs(m) > seen);
+        manager.until_property("job.path", "SubState", "waiting");
+        seen = runs(&manager);
+    }
+    fs::write(manager.path("watched/one/file"), "again").unwrap();
+    manager.until("it is deaf behind a swap", |m| runs(m) > seen);
+    manager.until_property("job.path", "SubState", "waiting");
+    seen = runs(&manager);
+    fs::remove_file(manager.path("watched/current")).unwrap();
+    manager.until("the end of a link is no change", |m| runs(m) > seen);
 }

@@ -65,7 +65,7 @@ impl Paths {
         };
         let own = held.look_out(&watch)?;
         // Looked at behind the watches, so that nothing can happen in between.
-        if let Some(path) = held.happened(&told, before.as_ref().unwrap_or(&own)) {
+        if let Some(path) = held.happened(&told, before.as_ref().unwrap_or(&own), &own) {
             return Ok(Some(path));
         }
         self.last_token += 1;
@@ -132,7 +132,7 @@ impl Paths {
             tracing::error!(unit = %name, "{error}");
             own.clone()
         });
-        let happened = held.happened(&told, &own);
+        let happened = held.happened(&told, &own, &renewed);
         held.waits = Some((watch, token, renewed));
         if happened.is_some() {
             self.stop(epoll, &name);
@@ -173,15 +173,23 @@ impl Held {
         Ok(own)
     }
 
-    /// The first path at which what is waited for has happened: by what was told of it, or by how it stands.
-    fn happened(&mut self, told: &[WatchId], own: &[Option<WatchId>]) -> Option<PathBuf> {
+    /// The first path at which what is waited for has happened: by what was told of it, or by how it stands. A path that
+    /// means another file than before, as a link on the way is another one, has changed.
+    fn happened(
+        &mut self,
+        told: &[WatchId],
+        own: &[Option<WatchId>],
+        renewed: &[Option<WatchId>],
+    ) -> Option<PathBuf> {
         let now: Vec<bool> = self.watches().iter().map(|(kind, path)| is_there(*kind, path)).collect();
         let was = std::mem::replace(&mut self.existed, now);
-        let mut each = self.watches().iter().zip(&self.existed).zip(was).zip(own);
-        each.find_map(|((((kind, path), now), was), own)| {
+        let mut each = self.watches().iter().zip(&self.existed).zip(was).zip(own.iter().zip(renewed));
+        each.find_map(|((((kind, path), now), was), (own, renewed))| {
             let holds = match kind {
                 Kind::Exists | Kind::ExistsGlob | Kind::DirectoryNotEmpty => *now,
-                Kind::Changed | Kind::Modified => *now != was || own.is_some_and(|own| told.contains(&own)),
+                Kind::Changed | Kind::Modified => {
+                    *now != was || own != renewed || own.is_some_and(|own| told.contains(&own))
+                }
             };
             holds.then(|| path.clone())
         })
