@@ -338,6 +338,7 @@ impl Check<'_> {
                 "take it out, or write a .socket.toml of its own",
             );
         }
+        self.settle_accept();
         if self.draft.socket.accept {
             let message = "[Socket] Accept: needs a template for its instances, which this service is not";
             self.error(Section::Socket, "Accept", message, "write NAME@.service.toml and NAME.socket.toml");
@@ -370,10 +371,45 @@ impl Check<'_> {
             let help = "write for example ListenStream = 8080 below [Socket]";
             return self.error(Section::Socket, "", "[Socket] listens on nothing", help);
         }
-        if socket.accept && socket.service.is_some() {
+        let links = !socket.symlinks.is_empty();
+        let files = socket.listen.iter().filter(|listen| listen.has_a_file()).count();
+        let name = socket.descriptor_name.clone();
+        self.settle_accept();
+        if self.draft.socket.accept && self.draft.socket.service.is_some() {
             let message = "[Socket] Service: with Accept each connection has its own instance";
             self.error(Section::Socket, "Service", message, "take it out, or take Accept out");
         }
+        if links && files != 1 {
+            let message = format!("[Socket] Symlinks: are links to one file, and it listens at {files}");
+            let help = "leave one socket or FIFO with a path, or take Symlinks out";
+            self.error(Section::Socket, "Symlinks", message, help);
+        }
+        if let Some(name) = name.filter(|name| !is_descriptor_name(name)) {
+            let message = format!("[Socket] FileDescriptorName: '{name}' cannot stand in LISTEN_FDNAMES");
+            let help = "write at most 255 printable ASCII characters without ':'";
+            self.error(Section::Socket, "FileDescriptorName", message, help);
+        }
+    }
+
+    /// `Accept` is for what takes connections, and nothing for the rest, systemd.socket(5).
+    fn settle_accept(&mut self) {
+        let socket = &mut self.draft.socket;
+        let connected = socket.listen.iter().filter(|listen| listen.takes_connections()).count();
+        if !socket.accept || connected == socket.listen.len() {
+            return;
+        }
+        if connected == 0 {
+            socket.accept = false;
+            return;
+        }
+        let message =
+            "[Socket] Accept: would start instances for its connections and one service for the rest";
+        self.error(
+            Section::Socket,
+            "Accept",
+            message,
+            "write two socket units, one with Accept and one without",
+        );
     }
 
     fn path(&mut self) {
@@ -442,4 +478,9 @@ fn dedup_environment(environment: &mut Vec<(String, String)>) {
         }
         seen.insert(name.clone())
     });
+}
+
+/// sd_listen_fds_with_names(3): names stand in a list with `:` between them.
+fn is_descriptor_name(name: &str) -> bool {
+    name.len() <= 255 && name.bytes().all(|byte| (b' '..0x7f).contains(&byte) && byte != b':')
 }

@@ -378,6 +378,21 @@ fn rules_between_settings_point_at_the_setting_that_breaks_them() {
             "[Socket]\nAccept = true\n".to_owned(),
             "1:2: [Socket] listens on nothing (write for example ListenStream = 8080 below [Socket])",
         ),
+        (
+            "a.socket",
+            "[Socket]\nListenStream = 80\nListenFIFO = \"/f\"\nAccept = true\n".to_owned(),
+            "4:1: [Socket] Accept: would start instances for its connections and one service for the rest (write two socket units, one with Accept and one without)",
+        ),
+        (
+            "a.socket",
+            "[Socket]\nListenStream = [\"/s\", \"80\"]\nListenFIFO = \"/f\"\nSymlinks = [\"/l\"]\n".to_owned(),
+            "4:1: [Socket] Symlinks: are links to one file, and it listens at 2 (leave one socket or FIFO with a path, or take Symlinks out)",
+        ),
+        (
+            "a.socket",
+            "[Socket]\nListenStream = 80\nFileDescriptorName = \"a:b\"\n".to_owned(),
+            "3:1: [Socket] FileDescriptorName: 'a:b' cannot stand in LISTEN_FDNAMES (write at most 255 printable ASCII characters without ':')",
+        ),
     ] {
         assert_eq!(findings(name, &text), [expected], "{text}");
     }

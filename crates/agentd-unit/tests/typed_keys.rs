@@ -45,14 +45,13 @@ fn a_file_system_in_memory_over_everything_is_refused() {
 fn a_socket_unit_is_read_whole() {
     let ini = "[Socket]\nListenStream=/run/a.sock\nListenStream=8080\nListenStream=[::1]:80\nListenDatagram=@a\n\
                ListenFIFO=/run/f\nListenStream=vsock:2:99\nListenNetlink=kobject-uevent 1\nSocketMode=0600\n\
-               Accept=yes\nReceiveBuffer=8M\nIPTTL=9\nSocketUser=www-data\nTriggerLimitBurst=7\n";
+               ReceiveBuffer=8M\nIPTTL=9\nSocketUser=www-data\nTriggerLimitBurst=7\n";
     let toml = r#"[Socket]
 ListenStream = ["/run/a.sock", "8080", "[::1]:80", "vsock:2:99"]
 ListenDatagram = "@a"
 ListenFIFO = "/run/f"
 ListenNetlink = "kobject-uevent 1"
 SocketMode = "0600"
-Accept = true
 ReceiveBuffer = "8M"
 IPTTL = 9
 SocketUser = "www-data"
@@ -78,7 +77,7 @@ TriggerLimitBurst = 7
         assert_eq!(of(Kind::Datagram), [Address::Abstract("a".to_owned())]);
         assert_eq!(of(Kind::Fifo), [Address::Path("/run/f".into())]);
         assert_eq!(of(Kind::Netlink), [Address::Netlink("kobject-uevent".to_owned(), 1)]);
-        assert_eq!((socket.mode, socket.accept, socket.trigger_limit_burst), (0o600, true, Some(7)));
+        assert_eq!((socket.mode, socket.accept, socket.trigger_limit_burst), (0o600, false, Some(7)));
         assert_eq!((socket.options.receive_buffer, socket.options.ip_ttl), (Some(8 << 20), Some(9)));
     }
 }

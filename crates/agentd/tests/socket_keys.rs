@@ -322,3 +322,50 @@ fn a_file_whose_owner_cannot_be_found_any_more_is_not_made_anew_for_another_one(
     manager.wait_for_log("cannot be made anew: SocketUser=sock", "it is not told");
     assert!(!path.exists());
 }
+
+#[test]
+fn a_socket_that_cannot_be_made_whole_leaves_nothing_where_it_is_to_leave_nothing() {
+    let setup = Setup::new("keys-half");
+    setup.unit("ask.service", "[Service]\nExecStart = \"/bin/true\"\n");
+    let (first, link) = (setup.path("first"), setup.path("link"));
+    fs::create_dir(setup.path("in-the-way")).unwrap();
+    setup.unit(
+        "ask.socket",
+        &format!(
+            "[Socket]\nListenStream = {first:?}\nListenMessageQueue = \"/no/such/name\"\nSymlinks = [{link:?}]\nRemoveOnStop = true\n"
+        ),
+    );
+    let manager = setup.start();
+    assert_eq!(manager.ctl(&["start", "ask.socket"]).status.code(), Some(1));
+    assert_eq!(manager.property("ask.socket", "ActiveState"), "failed");
+    assert!(!first.exists() && !link.is_symlink());
+}
+
+#[test]
+fn a_file_in_the_place_of_a_link_is_told_of_and_stays() {
+    let setup = Setup::new("keys-link");
+    setup.unit("ask.service", "[Service]\nExecStart = \"/bin/true\"\n");
+    let taken = setup.file("taken", "somebody's");
+    let section = format!("[Socket]\nListenStream = {:?}\nSymlinks = [{taken:?}]\n", setup.path("first"));
+    setup.unit("ask.socket", &section);
+    let mut manager = setup.start();
+    manager.ok(&["start", "ask.socket"]);
+    assert_eq!(fs::read_to_string(&taken).unwrap(), "somebody's");
+    manager.wait_for_log(&format!("Symlinks={}", taken.display()), "the link");
+}
+
+#[test]
+fn accept_is_nothing_to_what_has_no_connections() {
+    let setup = Setup::new("keys-accept");
+    let (socket, said) = (setup.path("socket"), setup.path("said"));
+    let program = setup.file(
+        "read",
+        "#!/usr/bin/python3\nimport socket, sys\ns = socket.socket(fileno=3)\nopen(sys.argv[1], 'wb').write(s.recv(9))\n",
+    );
+    setup.unit("ask.service", &format!("[Service]\nExecStart = [{program:?}, {said:?}]\n"));
+    setup.unit("ask.socket", &format!("[Socket]\nListenDatagram = {socket:?}\nAccept = true\n"));
+    let mut manager = setup.start();
+    manager.ok(&["start", "ask.socket"]);
+    std::os::unix::net::UnixDatagram::unbound().unwrap().send_to(b"hello", &socket).unwrap();
+    manager.until("nobody reads it", |_| fs::read(&said).is_ok_and(|text| text == b"hello"));
+}

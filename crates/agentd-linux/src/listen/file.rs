@@ -36,7 +36,6 @@ pub(super) fn fifo(path: &Path, section: &SocketSection, owner: Owner) -> Result
         pipe_size(&file, size).map_err(Failure::of("PipeSize"))?;
     }
     let node = Node::settle(path, section.mode, owner)?;
-    node::link(path, &section.symlinks)?;
     Ok(Listener { fd: file.into(), node: Some(node) })
 }
 

@@ -12,11 +12,11 @@ mod node;
 mod options;
 mod queue;
 
-use std::fmt;
-use std::io;
+use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use agentd_unit::sections::{BindIpv6Only, Listen, ListenAddress, ListenKind, SocketSection};
 use nix::sys::socket::{
@@ -106,6 +106,22 @@ impl Listener {
         Self { fd, node }
     }
 
+    /// Makes the links to its file, in the place of other links but of nothing else: `Symlinks`. What could not be made.
+    #[must_use]
+    pub fn link(&self, section: &SocketSection) -> Vec<ListenError> {
+        let Some(node) = &self.node else { return Vec::new() };
+        let failed = |(link, failure): (&PathBuf, Failure)| ListenError {
+            key: "Symlinks",
+            address: link.display().to_string(),
+            call: failure.call,
+            hint: failure.hint,
+            source: failure.error,
+        };
+        let links = section.symlinks.iter();
+        let made = links.map(|link| (link, node::link(&node.path, link, section.directory_mode)));
+        made.filter_map(|(link, made)| Some(failed((link, made.err()?)))).collect()
+    }
+
     /// Its file, where it has one.
     #[must_use]
     pub fn node(&self) -> Option<&Node> {
@@ -133,10 +149,15 @@ fn at_path(
     Options { section, family: AddressFamily::Unix, socket_type }.set(&fd)?;
     let address = UnixAddr::new(path).map_err(|e| Failure::of("bind")(e.into()))?;
     bind(&fd, &address)?;
-    let node = Node::settle(path, section.mode, owner)?;
-    begin(&fd, socket_type, section.backlog)?;
-    node::link(path, &section.symlinks)?;
-    Ok(Listener { fd, node: Some(node) })
+    let settled = Node::settle(path, section.mode, owner);
+    match settled.and_then(|node| begin(&fd, socket_type, section.backlog).map(|()| node)) {
+        Ok(node) => Ok(Listener { fd, node: Some(node) }),
+        Err(failure) => {
+            // Nobody will ever listen there. What cannot be removed is replaced by the next start.
+            let _left = fs::remove_file(path);
+            Err(failure)
+        }
+    }
 }
 
 /// A socket without a file.

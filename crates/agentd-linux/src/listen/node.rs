@@ -116,22 +116,17 @@ fn is_listening(path: &Path, socket_type: SockType) -> Result<bool, Failure> {
     }
 }
 
-/// `Symlinks`: links to the socket, in the place of other links but of nothing else.
-pub(super) fn link(path: &Path, links: &[PathBuf]) -> Result<(), Failure> {
-    for link in links {
-        make_folders(link, 0o755)?;
-        let failed = Failure::of(format!("Symlinks={}: symlink", link.display()));
-        match fs::symlink_metadata(link) {
-            Ok(meta) if meta.is_symlink() => {
-                if fs::read_link(link).is_ok_and(|target| target == path) {
-                    continue;
-                }
-                fs::remove_file(link)
-                    .and_then(|()| std::os::unix::fs::symlink(path, link))
-                    .map_err(failed)?;
+/// A link to the socket, in the place of another link but of nothing else.
+pub(super) fn link(path: &Path, link: &Path, mode: u32) -> Result<(), Failure> {
+    make_folders(link, mode)?;
+    let failed = Failure::of("symlink");
+    match fs::symlink_metadata(link) {
+        Ok(meta) if meta.is_symlink() => {
+            if fs::read_link(link).is_ok_and(|target| target == path) {
+                return Ok(());
             }
-            _ => std::os::unix::fs::symlink(path, link).map_err(failed)?,
+            fs::remove_file(link).and_then(|()| std::os::unix::fs::symlink(path, link)).map_err(failed)
         }
+        _ => std::os::unix::fs::symlink(path, link).map_err(failed),
     }
-    Ok(())
 }

@@ -16,22 +16,23 @@ pub(super) struct Options<'a> {
 }
 
 impl Options<'_> {
-    /// Sets them all before the socket is bound. What is only for the internet leaves other sockets as they are.
+    /// Sets them all before the socket is bound. What is only for some families leaves other sockets as they are: newer
+    /// kernels refuse it.
     pub(super) fn set(&self, fd: &OwnedFd) -> Result<(), Failure> {
         let (section, options) = (self.section, &self.section.options);
         if self.is_inet() {
             number(fd, "SO_REUSEADDR", libc::SOL_SOCKET, libc::SO_REUSEADDR, Some(1))?;
             self.inet(fd)?;
         }
-        if let Some(device) = &section.device {
+        if let Some(device) = section.device.as_ref().filter(|_| self.is_inet()) {
             bytes(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, device.as_bytes())
                 .map_err(Failure::of(format!("BindToDevice={device}")))?;
         }
         let flag = |set: bool| set.then_some(1);
         for (key, name, value) in [
-            ("ReusePort", libc::SO_REUSEPORT, flag(options.reuse_port)),
+            ("ReusePort", libc::SO_REUSEPORT, flag(options.reuse_port && self.is_inet())),
             ("Broadcast", libc::SO_BROADCAST, flag(options.broadcast)),
-            ("PassCredentials", libc::SO_PASSCRED, flag(options.pass_credentials)),
+            ("PassCredentials", libc::SO_PASSCRED, flag(options.pass_credentials && self.has_senders())),
             ("KeepAlive", libc::SO_KEEPALIVE, flag(options.keep_alive)),
             ("Priority", libc::SO_PRIORITY, options.priority),
             ("Mark", libc::SO_MARK, options.mark),
@@ -45,6 +46,11 @@ impl Options<'_> {
 
     fn is_inet(&self) -> bool {
         matches!(self.family, AddressFamily::Inet | AddressFamily::Inet6)
+    }
+
+    /// Whether a datagram can say whose it is: `SCM_CREDENTIALS` of unix(7) and netlink(7).
+    fn has_senders(&self) -> bool {
+        matches!(self.family, AddressFamily::Unix | AddressFamily::Netlink)
     }
 
     fn inet(&self, fd: &OwnedFd) -> Result<(), Failure> {

@@ -33,10 +33,17 @@ fn option(fd: impl AsFd, level: i32, name: i32) -> i32 {
 fn a_stream_at_a_path_has_its_folders_its_mode_and_its_links() {
     let folder = TempDir::new();
     let (path, link) = (folder.path().join("a/b/s"), folder.path().join("l/link"));
-    let listener = open(&at(ListenKind::Stream, path.clone()), |s| {
-        (s.mode, s.directory_mode, s.symlinks) = (0o620, 0o710, vec![link.clone()]);
-    })
-    .unwrap();
+    let taken = folder.path().join("taken");
+    std::fs::write(&taken, "somebody's").unwrap();
+    let symlinks = vec![taken.clone(), link.clone()];
+    let section = SocketSection { mode: 0o620, directory_mode: 0o710, symlinks, ..SocketSection::default() };
+    let listener = Listener::open(&at(ListenKind::Stream, path.clone()), &section, Owner::default()).unwrap();
+    let failed: Vec<String> = listener.link(&section).iter().map(ListenError::to_string).collect();
+    assert!(
+        failed.len() == 1 && failed[0].starts_with(&format!("Symlinks={}", taken.display())),
+        "{failed:?}"
+    );
+    assert_eq!(std::fs::read_to_string(&taken).unwrap(), "somebody's");
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o620, 0o710));
     let mut client = UnixStream::connect(&link).unwrap();
@@ -97,10 +104,24 @@ fn a_fifo_is_kept_and_a_file_in_its_place_is_refused() {
 
 #[test]
 fn names_and_ports_are_listened_on_with_their_options() {
+    // What is for some families leaves the others as they are.
+    let all = |s: &mut SocketSection| {
+        (s.options.pass_credentials, s.options.reuse_port, s.options.broadcast) = (true, true, true);
+        (s.device, s.options.no_delay) = (Some("nowhere".into()), true);
+    };
     let name = format!("agentd-test-{}", std::process::id());
     let abstractly = Listen { kind: ListenKind::Datagram, address: ListenAddress::Abstract(name) };
-    let socket = open(&abstractly, |s| s.options.pass_credentials = true).unwrap();
+    let socket = open(&abstractly, all).unwrap();
     assert_eq!(option(&socket, libc::SOL_SOCKET, libc::SO_PASSCRED), 1);
+    let any = ListenAddress::Inet("127.0.0.1:0".parse().unwrap());
+    for kind in [ListenKind::Stream, ListenKind::Datagram] {
+        let change = |s: &mut SocketSection| {
+            all(s);
+            s.device = None;
+        };
+        let socket = open(&Listen { kind, address: any.clone() }, change).unwrap();
+        assert_eq!(option(&socket, libc::SOL_SOCKET, libc::SO_REUSEPORT), 1, "{kind:?}");
+    }
 
     // A port that was free a moment ago: another test program may have it by now, and then the next one serves.
     let tcp = (0..20)

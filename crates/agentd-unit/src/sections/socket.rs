@@ -141,6 +141,22 @@ pub struct Listen {
     pub address: ListenAddress,
 }
 
+impl Listen {
+    /// Whether it has connections to accept, and does not read what comes in itself.
+    #[must_use]
+    pub const fn takes_connections(&self) -> bool {
+        matches!(self.kind, ListenKind::Stream | ListenKind::SequentialPacket)
+    }
+
+    /// Whether it is a socket or FIFO in the file system.
+    #[must_use]
+    pub const fn has_a_file(&self) -> bool {
+        use ListenKind as K;
+        matches!(self.kind, K::Stream | K::Datagram | K::SequentialPacket | K::Fifo)
+            && matches!(self.address, ListenAddress::Path(_))
+    }
+}
+
 /// The kinds of listeners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenKind {

@@ -131,28 +131,41 @@ impl Sockets {
         }
     }
 
-    /// Makes all that a unit listens on and that was not handed on, or nothing.
+    /// Makes all that a unit listens on and that was not handed on, or nothing; then nothing of it is left.
     fn listen(&mut self, unit: &Arc<Unit>, owner: Owner) -> Result<(), String> {
         let section = unit.as_socket().ok_or_else(|| format!("{} is no socket", unit.name))?;
         self.unlisten(&unit.name);
-        let mut listeners = Vec::with_capacity(section.listen.len());
-        for listen in &section.listen {
-            let listener = match self.handed.listener(&unit.name, &label(listen)) {
-                Some(listener) => listener,
-                None => Listener::open(listen, section, owner).map_err(|error| chain(&error))?,
-            };
-            // What cannot be waited for is found now and not when it is armed.
-            let waits = self.epoll.arm(&listener, 0).and_then(|()| self.epoll.remove(&listener));
-            waits.map_err(|error| {
-                format!("{}={}: cannot be waited for: {error}", listen.kind.key(), listen.address)
-            })?;
-            listeners.push(listener);
-        }
         self.last_token += 1;
         self.names.insert(self.last_token, unit.name.clone());
-        let held = Held { unit: Arc::clone(unit), token: self.last_token, listeners };
+        let mut held = Held { unit: Arc::clone(unit), token: self.last_token, listeners: Vec::new() };
+        let made = section.listen.iter().try_for_each(|listen| {
+            held.listeners.push(self.listener(unit, section, listen, owner)?);
+            Ok(())
+        });
         self.units.insert(unit.name.clone(), held);
-        Ok(())
+        if made.is_err() {
+            self.unlisten(&unit.name);
+        }
+        made
+    }
+
+    fn listener(
+        &mut self,
+        unit: &Unit,
+        section: &SocketSection,
+        listen: &Listen,
+        owner: Owner,
+    ) -> Result<Listener, String> {
+        let listener = match self.handed.listener(&unit.name, &label(listen)) {
+            Some(listener) => listener,
+            None => open(&unit.name, section, listen, owner)?,
+        };
+        // What cannot be waited for is found now and not when it is armed.
+        let waits = self.epoll.arm(&listener, 0).and_then(|()| self.epoll.remove(&listener));
+        waits.map_err(|error| {
+            format!("{}={}: cannot be waited for: {error}", listen.kind.key(), listen.address)
+        })?;
+        Ok(listener)
     }
 
     /// Closes what a unit listens on, and takes its files away where it says so.
@@ -268,9 +281,7 @@ impl Sockets {
             for (listener, listen) in held.listeners.iter_mut().zip(&section.listen) {
                 if listener.node().is_some_and(|node| !node.is_there()) {
                     let owner = world.of(section);
-                    match owner
-                        .and_then(|owner| Listener::open(listen, section, owner).map_err(|e| chain(&e)))
-                    {
+                    match owner.and_then(|owner| open(name, section, listen, owner)) {
                         Ok(anew) => {
                             tracing::warn!(unit = %name, "{} was removed by somebody else and was made anew", listen.address);
                             *listener = anew;
@@ -312,6 +323,15 @@ impl Owners<'_> {
         let gid = group.transpose()?.or(user.as_ref().map(|user| user.gid));
         Ok(Owner { uid: user.map(|user| user.uid), gid })
     }
+}
+
+/// Makes one listener with its links. A link that cannot be made fails nothing, as in systemd.
+fn open(unit: &UnitName, section: &SocketSection, listen: &Listen, owner: Owner) -> Result<Listener, String> {
+    let listener = Listener::open(listen, section, owner).map_err(|error| chain(&error))?;
+    for error in listener.link(section) {
+        tracing::warn!(%unit, "{}", chain(&error));
+    }
+    Ok(listener)
 }
 
 /// Makes what a unit listens on.
