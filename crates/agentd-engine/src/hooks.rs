@@ -1,4 +1,4 @@
-//! What the end of a unit starts: OnFailure and OnSuccess, once for each end; and whether everything ends with it.
+//! What the end of a unit, or of its job, starts: OnFailure and OnSuccess, once for each; and whether everything ends with it.
 
 use agentd_unit::sections::HookMode;
 
@@ -47,12 +47,22 @@ impl Manager {
         Hooks { units: self.graph.related(unit, relation).collect(), mode: job_mode(mode), monitor, ending }
     }
 
+    /// What a job that has failed for others, or took too long, starts: `OnFailure`, though the unit has had no end.
+    pub(crate) fn start_hooks_of_job(&mut self, of: UnitId, out: &mut Out<'_>) {
+        let Some(mode) = self.entry(of).map(|entry| job_mode(entry.unit.unit.on_failure_job_mode)) else {
+            return;
+        };
+        for unit in self.graph.related(of, Relation::ON_FAILURE).collect::<Vec<_>>() {
+            self.start_by_manager_in(mode, unit, true, out);
+        }
+    }
+
     pub(crate) fn start_hooks(&mut self, of: UnitId, hooks: Hooks, out: &mut Out<'_>) {
         for unit in hooks.units {
             if let Some(entry) = self.entry_mut(unit) {
                 entry.monitor.clone_from(&hooks.monitor);
             }
-            self.start_by_manager_in(hooks.mode, unit, out);
+            self.start_by_manager_in(hooks.mode, unit, false, out);
         }
         if let Some(ending) = hooks.ending {
             self.end_system(of, ending, out);

@@ -88,6 +88,9 @@ pub(crate) struct Job {
     pub(crate) bare: bool,
     /// `replace-irreversibly`: no other job takes its place.
     pub(crate) irreversible: bool,
+    /// Started by the `OnFailure` of a job that failed: if it fails like that one, nothing more is started, as two units
+    /// that are each other's would have no end.
+    pub(crate) for_a_job: bool,
     pub(crate) check: Check,
     /// When it is given up, `JobTimeoutSec`.
     pub(crate) until: Option<Monotonic>,

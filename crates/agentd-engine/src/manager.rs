@@ -39,6 +39,8 @@ pub(crate) enum Work {
     Changed { unit: UnitId, old: ActiveState, new: ActiveState },
     /// A restart without delay.
     Due(UnitId),
+    /// A job failed for others, or took too long.
+    JobFailed(UnitId),
     /// A job came to its end.
     Ended { unit: UnitId, kind: JobType, begun: bool, result: JobResult },
 }
@@ -209,6 +211,7 @@ impl Manager {
                 match work {
                     Work::Changed { unit, old, new } => self.changed(unit, old, new, out),
                     Work::Due(unit) => self.drive(unit, ServiceEvent::Tick, out),
+                    Work::JobFailed(unit) => self.start_hooks_of_job(unit, out),
                     Work::Ended { unit, kind, begun, result } => {
                         self.ended(unit, kind, result, out);
                         self.after_job(unit, kind, begun, out);

@@ -15,6 +15,7 @@ use crate::out::{Out, message};
 use crate::restart::{self, SPAWN_FAILURE_FLOOR};
 use crate::service::{Run, ServiceEvent, ServiceState};
 use crate::state::{ActiveState, ServiceResult};
+use crate::transaction::Plan;
 use crate::unit::Entry;
 
 /// How long an upheld unit that could not be started is left alone: what it needs may be down for good.
@@ -164,14 +165,11 @@ impl Manager {
 
     /// Who waited for this unit to return, and whom it upholds.
     fn came_up(&mut self, unit: UnitId, out: &mut Out<'_>) {
-        if let Some(entry) = self.entry_mut(unit) {
-            entry.came_up = true;
-        }
-        let returning: Vec<UnitId> = self
-            .graph
-            .related(unit, Relation::NEEDED_BY)
-            .filter(|other| self.entry(*other).is_some_and(|entry| entry.returns_with.contains(&unit)))
-            .collect();
+        let Some(entry) = self.entry_mut(unit) else { return };
+        entry.came_up = true;
+        let returns = |entry: &Entry| entry.returns_with.contains(&unit);
+        let needy = self.graph.related(unit, Relation::NEEDED_BY);
+        let returning: Vec<UnitId> = needy.filter(|other| self.entry(*other).is_some_and(returns)).collect();
         for other in returning {
             // It goes on waiting until it has begun: what else comes up may take this start away again.
             if self.entry(other).is_some_and(|entry| entry.is_at_rest() && entry.job.is_none()) {
@@ -345,11 +343,17 @@ impl Manager {
 
     /// A start that nobody asked for: it gives way to everything, and says so if it cannot be.
     pub(crate) fn start_by_manager(&mut self, unit: UnitId, out: &mut Out<'_>) -> bool {
-        self.start_by_manager_in(JobMode::Replace, unit, out)
+        self.start_by_manager_in(JobMode::Replace, unit, false, out)
     }
 
-    /// The same in a mode of its own.
-    pub(crate) fn start_by_manager_in(&mut self, mode: JobMode, unit: UnitId, out: &mut Out<'_>) -> bool {
+    /// The same in a mode of its own, and perhaps as a job has failed.
+    pub(crate) fn start_by_manager_in(
+        &mut self,
+        mode: JobMode,
+        unit: UnitId,
+        for_a_job: bool,
+        out: &mut Out<'_>,
+    ) -> bool {
         if self.shutdown.is_some() {
             return false;
         }
@@ -363,7 +367,7 @@ impl Manager {
         let checked = plan.and_then(|plan| self.check_conflicts(&plan, mode).map(|()| plan));
         match checked {
             Ok(plan) => {
-                self.install(plan, None, out);
+                self.install(Plan { for_a_job, ..plan }, None, out);
                 true
             }
             Err(error) => {

@@ -166,6 +166,7 @@ impl Manager {
             alone: plan.alone,
             bare: plan.bare,
             irreversible: plan.irreversible,
+            for_a_job: plan.for_a_job,
             check: Check::Due,
             until,
             running_until: None,
@@ -186,6 +187,7 @@ impl Manager {
         job.alone |= plan.alone;
         job.bare |= plan.bare;
         job.irreversible |= plan.irreversible;
+        job.for_a_job &= plan.for_a_job;
         if plan.cause == Cause::Person {
             job.cause = Cause::Person;
         }
@@ -194,6 +196,9 @@ impl Manager {
         }
         if kind == JobType::Stop && plan.cause == Cause::Person {
             self.returns_no_more(unit); // What a person stops stays down.
+        }
+        if matches!(kind, JobType::Start | JobType::Restart) && plan.cause == Cause::Person {
+            self.repaired_by_hand(unit);
         }
         self.queue.insert(id);
         self.set_job_alarm(id);
@@ -300,7 +305,10 @@ impl Manager {
         self.renew_graph(out);
         let plan = self.plan_start(unit, JobType::Start, cause, JobMode::Replace);
         match plan.and_then(|plan| self.check_conflicts(&plan, JobMode::Replace).map(|()| plan)) {
-            Ok(plan) => self.install(plan, None, out),
+            Ok(plan) => {
+                let for_a_job = self.jobs.get(&id).is_some_and(|job| job.for_a_job);
+                self.install(Plan { for_a_job, ..plan }, None, out);
+            }
             Err(error) => {
                 if let Some(entry) = self.entry_mut(unit) {
                     entry.failure = Some(error.to_string());
@@ -326,7 +334,11 @@ impl Manager {
             out.push(Effect::Finished { request: *request, unit: unit.clone(), result });
         }
         self.queue.extend(&job.waiters);
-        let Job { unit, kind, running: begun, .. } = job;
+        let (unit, kind, begun) = (job.unit, job.kind, job.running);
+        // That the unit itself has failed starts them by itself; here nothing of it has ended.
+        if matches!(result, JobResult::Dependency | JobResult::Timeout) && !job.for_a_job {
+            self.work.push_back(Work::JobFailed(unit));
+        }
         self.work.push_back(Work::Ended { unit, kind, begun, result });
     }
 
@@ -362,7 +374,7 @@ impl Manager {
         }
     }
 
-    /// A start fails because of another unit, and is made up for when that returns.
+    /// A start fails because of another unit, and is made up for when that comes up by itself.
     pub(crate) fn fail_for(
         &mut self,
         id: JobId,
@@ -379,11 +391,29 @@ impl Manager {
         self.finish(id, JobResult::Dependency, out);
     }
 
+    /// A start that failed for a unit is made up for by the manager alone: who repairs that unit starts what he wants.
+    /// What went down with it was up, and returns all the same.
+    fn repaired_by_hand(&mut self, unit: UnitId) {
+        if self.entry(unit).is_some_and(|entry| entry.is_restarting()) {
+            return; // It comes by itself, and is hastened.
+        }
+        let waits = |other: &UnitId| {
+            self.entry(*other)
+                .is_some_and(|other| other.failure.is_some() && other.returns_with.contains(&unit))
+        };
+        let waiting: Vec<UnitId> = self.graph.related(unit, Relation::NEEDED_BY).filter(waits).collect();
+        for other in waiting {
+            if let Some(entry) = self.entry_mut(other) {
+                entry.returns_with.remove(&unit);
+            }
+            self.touch(other);
+        }
+    }
+
     /// It does not return with what it went down with, or waited for.
     pub(crate) fn returns_no_more(&mut self, unit: UnitId) {
-        if let Some(entry) = self.entry_mut(unit) {
-            entry.returns_with.clear();
-        }
+        let Some(entry) = self.entry_mut(unit).filter(|entry| !entry.returns_with.is_empty()) else { return };
+        entry.returns_with.clear();
         self.touch(unit);
     }
 }

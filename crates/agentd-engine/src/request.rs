@@ -9,7 +9,8 @@ use crate::ids::{JobId, RequestId};
 use crate::job::{Cause, JobType};
 use crate::manager::Manager;
 use crate::out::Out;
-use crate::transaction::Plan;
+use crate::transaction::{Plan, is_left_alone};
+use crate::unit::Entry;
 
 /// What a request comes to before any job is made.
 enum Verdict {
@@ -47,8 +48,18 @@ impl Manager {
     ) {
         self.renew_graph(out);
         match self.judge(kind, &name, mode) {
-            Ok(Verdict::Plan(plan)) => self.install(*plan, Some((request, name)), out),
-            Ok(Verdict::Already(result)) => out.push(Effect::Finished { request, unit: name, result }),
+            Ok(Verdict::Plan(plan)) => {
+                if mode == JobMode::Isolate {
+                    self.leave_down(&plan);
+                }
+                self.install(*plan, Some((request, name)), out);
+            }
+            Ok(Verdict::Already(result)) => {
+                if let Some(unit) = self.id(&name).filter(|_| kind == JobKind::Stop) {
+                    self.returns_no_more(unit); // What a person stops stays down.
+                }
+                out.push(Effect::Finished { request, unit: name, result });
+            }
             Err(error) => {
                 self.note_refusal(&name, &error, out);
                 out.push(Effect::Refused { request, error });
@@ -70,6 +81,15 @@ impl Manager {
         entry.failure = Some(error.to_string());
         let id = entry.unit.name.clone();
         out.log(Level::Error, &id, None, None, format!("{id}: Not started: {error}"));
+    }
+
+    /// What lies down and is not part of what is isolated does not return with anything.
+    fn leave_down(&mut self, plan: &Plan) {
+        let stays = |entry: &Entry| entry.is_at_rest() && !is_left_alone(entry);
+        let down = |unit: &UnitId| !plan.jobs.contains_key(unit) && self.entry(*unit).is_some_and(stays);
+        for unit in self.ids().filter(down).collect::<Vec<_>>() {
+            self.returns_no_more(unit);
+        }
     }
 
     /// What is to be done for this wish, given how things stand.

@@ -26,6 +26,9 @@ impl Manager {
             ActiveState::Activating | ActiveState::Inactive | ActiveState::Failed => {
                 if let Some((cause, reason)) = self.unmet(unit, id) {
                     self.fail_for(id, unit, cause, reason, out);
+                    if !self.comes_by_itself(cause) {
+                        self.returns_no_more(unit);
+                    }
                 } else if self.is_opposed(unit, id) || self.lacks_slice(unit, id) {
                     let cause = self.jobs.get(&id).map_or(Cause::Manager, |job| job.cause);
                     self.plan_by_newest(id, unit, cause, out);
@@ -41,6 +44,13 @@ impl Manager {
         let hurry = self.jobs.get(&id).is_some_and(|job| job.hurry);
         let state = self.entry(unit).and_then(|entry| entry.service()).map(|service| service.state);
         matches!(state, Some(ServiceState::AutoRestart { due: false, .. })) && !hurry
+    }
+
+    /// Whether a unit that is down has something in store that brings it up, which nobody has to ask for.
+    fn comes_by_itself(&self, unit: UnitId) -> bool {
+        self.entry(unit).is_some_and(|entry| {
+            entry.is_restarting() || entry.uphold_at.is_some() || !entry.returns_with.is_empty()
+        })
     }
 
     /// A requirement that must be up by now and is not.

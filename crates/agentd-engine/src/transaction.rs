@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     pub(crate) bare: bool,
     /// No other transaction takes the place of its jobs.
     pub(crate) irreversible: bool,
+    /// The `OnFailure` of a job that failed.
+    pub(crate) for_a_job: bool,
     pub(crate) jobs: BTreeMap<UnitId, JobType>,
     /// Wanted, but it cannot be: each with the reason.
     pub(crate) dropped: BTreeMap<UnitId, RequestError>,
@@ -40,6 +42,7 @@ impl Plan {
             alone: false,
             bare: false,
             irreversible: false,
+            for_a_job: false,
             jobs,
             dropped: BTreeMap::new(),
             give_up: Vec::new(),
@@ -55,6 +58,12 @@ struct Pulled {
     matter: BTreeSet<UnitId>,
     /// Those that cannot be, where something that can be asked for them.
     dropped: BTreeMap<UnitId, RequestError>,
+}
+
+/// `IgnoreOnIsolate`: slices are left alone unless they say otherwise.
+pub(crate) fn is_left_alone(entry: &Entry) -> bool {
+    let is_slice = entry.unit.name.unit_type() == UnitType::Slice;
+    entry.unit.unit.system.ignore_on_isolate.unwrap_or(is_slice)
 }
 
 impl Manager {
@@ -354,11 +363,7 @@ impl Manager {
     }
 
     fn not_part_of(&self, units: &BTreeSet<UnitId>) -> Vec<UnitId> {
-        let ignores = |entry: &Entry| {
-            let is_slice = entry.unit.name.unit_type() == UnitType::Slice;
-            entry.unit.unit.system.ignore_on_isolate.unwrap_or(is_slice)
-        };
-        let stays = |unit: &UnitId| units.contains(unit) || self.entry(*unit).is_none_or(ignores);
+        let stays = |unit: &UnitId| units.contains(unit) || self.entry(*unit).is_none_or(is_left_alone);
         self.ids().filter(|unit| !stays(unit) && self.has_to_stop(*unit)).collect()
     }
 

@@ -5,7 +5,7 @@ mod desk;
 use agentd_engine::{
     ActiveState, Effect, JobKind, JobMode, JobResult, KillTarget, KillWhom, Request, RequestError,
 };
-use agentd_unit::{ServiceType, Signal, Unit, UnitNames, UnitSection};
+use agentd_unit::{Restart, ServiceType, Signal, Unit, UnitNames, UnitSection};
 use desk::*;
 
 type List = fn(&mut UnitSection) -> &mut UnitNames;
@@ -415,4 +415,94 @@ fn every_change_of_state_is_said_once_with_its_unit_and_run() {
         desk.effects.iter().filter_map(|e| if let Effect::Log(record) = e { Some(record) } else { None });
     assert!(records.clone().all(|record| record.run == run && record.unit == Some(name("a.service"))));
     assert_eq!(records.count(), 10);
+}
+
+/// B, of which a start has failed because of A.
+fn failed_for_a(list: List, mut a: Unit) -> Desk {
+    section(&mut a).restart_sec = secs(10);
+    let target = unit("other.target", |u| u.unit.system.allow_isolate = true);
+    let mut desk = Desk::new([a, with("b.service", list, "a.service"), target]);
+    let failed = desk.start("b.service");
+    if desk.sub("a.service") == "start" {
+        desk.die("a.service", DIRTY);
+    }
+    assert_eq!(desk.result(failed), Some(JobResult::Dependency));
+    desk
+}
+
+#[test]
+fn a_start_that_failed_for_another_unit_is_made_up_for_as_that_comes_up_by_itself_and_not_else() {
+    let again = || service("a.service", |s| s.restart = Restart::Always);
+    let comes_up = |mut desk: Desk| {
+        desk.advance(secs(10));
+        desk.up("a.service");
+        desk.sub("b.service")
+    };
+    assert_eq!(comes_up(failed_for_a(|s| &mut s.requires, again())), "start");
+    for (case, list, a) in [
+        ("Requires", (|s| &mut s.requires) as List, plain("a.service")),
+        ("BindsTo", |s| &mut s.binds_to, plain("a.service")),
+        ("Requisite", |s| &mut s.requisite, plain("a.service")),
+    ] {
+        let mut desk = failed_for_a(list, a);
+        desk.run("a.service");
+        assert_eq!(desk.sub("b.service"), "dead", "{case}: a person has repaired the other one");
+    }
+    // A person hastens what comes by itself.
+    let mut desk = failed_for_a(|s| &mut s.requires, again());
+    desk.run("a.service");
+    assert_eq!(desk.sub("b.service"), "start");
+    // Nobody wants it any more.
+    let mut desk = failed_for_a(|s| &mut s.requires, again());
+    desk.stop("b.service");
+    assert_eq!(comes_up(desk), "dead");
+    let left_alone = |leave: bool| {
+        let mut desk = failed_for_a(|s| &mut s.requires, {
+            let mut a = again();
+            a.unit.system.ignore_on_isolate = Some(true);
+            a
+        });
+        if leave {
+            desk.job(JobKind::Start, "other.target", JobMode::Isolate);
+        }
+        comes_up(desk)
+    };
+    assert_eq!((left_alone(false), left_alone(true)), ("start", "dead"));
+}
+
+#[test]
+fn a_job_that_fails_for_another_unit_or_takes_too_long_starts_on_failure() {
+    let alarmed = |own: &str, alarm: &'static str| {
+        unit(own, move |u| {
+            u.unit.requires.insert(name("a.service"));
+            u.unit.after.insert(name("a.service"));
+            u.unit.on_failure.insert(name(alarm));
+        })
+    };
+    let mut desk =
+        Desk::new([plain("a.service"), alarmed("b.service", "alarm.service"), plain("alarm.service")]);
+    let failed = desk.start("b.service");
+    desk.die("a.service", DIRTY);
+    assert_eq!(desk.result(failed), Some(JobResult::Dependency));
+    assert_eq!(desk.spawns("alarm.service").len(), 1);
+
+    let mut late = alarmed("b.service", "alarm.service");
+    late.unit.job_timeout = Some(secs(3));
+    let mut desk = Desk::new([plain("a.service"), late, plain("alarm.service")]);
+    let failed = desk.start("b.service");
+    desk.advance(secs(3));
+    assert_eq!(desk.result(failed), Some(JobResult::Timeout));
+    assert_eq!(desk.spawns("alarm.service").len(), 1);
+
+    // Two that are each other's, and fail each time at once, have an end.
+    let needy = |own: &str, alarm: &'static str| {
+        let mut unit = alarmed(own, alarm);
+        unit.unit.requisite = std::mem::take(&mut unit.unit.requires);
+        unit
+    };
+    let mut desk =
+        Desk::new([plain("a.service"), needy("b.service", "c.service"), needy("c.service", "b.service")]);
+    desk.start("b.service");
+    let failed = |unit: &str| desk.logs(&format!("Dependency failed for {unit}"));
+    assert_eq!((failed("b.service"), failed("c.service")), (1, 1));
 }

@@ -328,11 +328,12 @@ fn a_socket_that_cannot_be_made_whole_leaves_nothing_where_it_is_to_leave_nothin
     let setup = Setup::new("keys-half");
     setup.unit("ask.service", "[Service]\nExecStart = \"/bin/true\"\n");
     let (first, link) = (setup.path("first"), setup.path("link"));
-    fs::create_dir(setup.path("in-the-way")).unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let second = taken.local_addr().unwrap().to_string();
     setup.unit(
         "ask.socket",
         &format!(
-            "[Socket]\nListenStream = {first:?}\nListenMessageQueue = \"/no/such/name\"\nSymlinks = [{link:?}]\nRemoveOnStop = true\n"
+            "[Socket]\nListenStream = [{first:?}, {second:?}]\nSymlinks = [{link:?}]\nRemoveOnStop = true\n"
         ),
     );
     let manager = setup.start();

@@ -128,7 +128,8 @@ impl World {
             let waits = is_at_rest(unit)
                 && unit.job.is_none()
                 && unit.result != ServiceResult::StartLimitHit
-                && unit.failure.as_ref().is_some_and(|why| why.starts_with(cause.unit.name.as_str()));
+                && unit.failure.as_deref().and_then(|why| why.strip_suffix(" failed to start"))
+                    == Some(cause.unit.name.as_str());
             // What is on its way down again takes with it what has just been asked to return.
             let goes = |job: &JobView| matches!(job.kind, JobKind::Stop | JobKind::Restart);
             let stays =
