@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use agentd_protocol::unit::GetLogsRequest;
 use agentd_protocol::unit::UnitRequest;
-use agentd_protocol::{UnitProperties, method};
+use agentd_protocol::{ActiveState, CallError, LoadState, UnitProperties, method};
 use agentd_unit::UnitName;
 
 use crate::args::{Format, Global};
@@ -82,6 +82,22 @@ fn socket(user: bool, runtime_dir: Option<&Path>, xdg: Option<&Path>) -> Result<
 pub(crate) fn properties(client: &mut Client, unit: &UnitName) -> Result<UnitProperties, ClientError> {
     let request = UnitRequest { unit: unit.to_string() };
     Ok(*client.call::<method::Get>(&request, Some(ANSWER))?.properties)
+}
+
+/// The same, or what there is to say of a unit that nobody has heard of: a name more or less takes no answer from others.
+pub(crate) fn properties_if_any(client: &mut Client, unit: &UnitName) -> Result<UnitProperties, ClientError> {
+    match properties(client, unit) {
+        Err(ClientError::Call(CallError::NoSuchUnit { .. })) => Ok(UnitProperties {
+            id: unit.to_string(),
+            names: vec![unit.to_string()],
+            description: unit.to_string(),
+            load_state: LoadState::NotFound,
+            active_state: ActiveState::Inactive,
+            sub_state: "dead".to_owned(),
+            ..UnitProperties::default()
+        }),
+        answer => answer,
+    }
 }
 
 /// A request for the last lines of a unit.

@@ -21,6 +21,8 @@ const YEAR: u64 = 31_557_600 * SECOND;
 #[derive(Debug, Clone)]
 pub(crate) struct Clock {
     now: u64,
+    /// How long the machine runs, where that is fixed too.
+    uptime: Option<u64>,
     zone: TimeZone,
 }
 
@@ -28,13 +30,24 @@ impl Clock {
     /// The system's time and zone.
     pub(crate) fn of_system() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { now: u64::try_from(since.as_micros()).unwrap_or(u64::MAX), zone: system_zone() }
+        let now = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
+        Self { now, uptime: None, zone: system_zone() }
+    }
+
+    /// The wall clock's time when the clock that counts from the start of the machine shows this; proc_uptime(5).
+    pub(crate) fn since_boot(&self, micros: u64) -> Option<u64> {
+        let uptime = self.uptime.or_else(|| {
+            let text = std::fs::read_to_string("/proc/uptime").ok()?;
+            let (seconds, hundredths) = text.split(' ').next()?.split_once('.')?;
+            Some(seconds.parse::<u64>().ok()? * SECOND + hundredths.parse::<u64>().ok()? * (SECOND / 100))
+        })?;
+        Some(self.now.saturating_sub(uptime).saturating_add(micros))
     }
 
     /// A fixed time in UTC.
     #[cfg(test)]
     pub(crate) const fn fixed(now: u64) -> Self {
-        Self { now, zone: TimeZone::UTC }
+        Self { now, uptime: Some(SECOND), zone: TimeZone::UTC }
     }
 
     /// `Sun 2026-11-29 16:47:00 UTC`; microseconds since the epoch.
@@ -45,7 +58,7 @@ impl Clock {
     /// The same point in universal time, where the zone is another one.
     pub(crate) fn point_in_utc(&self, micros: u64) -> Option<String> {
         let here = self.point(micros);
-        let there = Self { now: self.now, zone: TimeZone::UTC }.point(micros);
+        let there = Self { zone: TimeZone::UTC, ..*self }.point(micros);
         (here != there).then_some(there)
     }
 
@@ -118,11 +131,7 @@ fn coarse(span: u64) -> String {
     let pair = |large: u64, name: &str, small: u64, small_name: &str| {
         let (many, rest) = (span / large, span % large / small);
         let plural = |count: u64, name: &str| format!("{count} {name}{}", if count == 1 { "" } else { "s" });
-        if rest == 0 {
-            plural(many, name)
-        } else {
-            format!("{} {}", plural(many, name), plural(rest, small_name))
-        }
+        format!("{} {}", plural(many, name), plural(rest, small_name))
     };
     match span {
         YEAR.. => pair(YEAR, "year", MONTH, "month"),
@@ -211,7 +220,7 @@ mod tests {
     #[test]
     fn the_zone_of_the_system_counts_with_its_summer_time() {
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
-        let clock = Clock { now: NOW, zone };
+        let clock = Clock { zone, ..Clock::fixed(NOW) };
         assert_eq!(clock.point(NOW), "Sun 2026-11-29 17:47:00 CET");
         assert_eq!(clock.point(NOW - 120 * DAY), "Sat 2026-08-01 18:47:00 CEST");
     }
@@ -226,7 +235,7 @@ mod tests {
         rules.extend(b"\0\0XYZ\0");
         let path = std::env::temp_dir().join(format!("agentctl-localtime-{}", std::process::id()));
         std::fs::write(&path, rules).unwrap();
-        let clock = Clock { now: NOW, zone: zone_of(&path) };
+        let clock = Clock { zone: zone_of(&path), ..Clock::fixed(NOW) };
         std::fs::remove_file(&path).unwrap();
         assert_eq!(clock.point(NOW), "Sun 2026-11-29 22:47:00 XYZ");
         assert_eq!(zone_of(&path), TimeZone::UTC);
@@ -248,7 +257,8 @@ mod tests {
             (3 * DAY, "3 days ago"),
             (8 * DAY, "1 week 1 day ago"),
             (2 * MONTH + DAY, "2 months 1 day ago"),
-            (YEAR, "1 year ago"),
+            (WEEK, "1 week 0 days ago"),
+            (YEAR, "1 year 0 months ago"),
         ] {
             assert_eq!(clock.relative(NOW - distance), text);
         }

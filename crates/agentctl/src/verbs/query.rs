@@ -6,7 +6,7 @@ use agentd_protocol::{ActiveState, LoadState, UnitProperties};
 use agentd_unit::UnitName;
 use serde::Serialize;
 
-use crate::context::{Context, properties};
+use crate::context::{Context, properties_if_any};
 use crate::exit::{Exit, Outcome};
 use crate::print::json;
 
@@ -57,7 +57,7 @@ fn ask(
     let mut client = context.connect()?;
     let mut known = Vec::new();
     for unit in units {
-        known.push(properties(&mut client, unit)?);
+        known.push(properties_if_any(&mut client, unit)?);
     }
     if context.is_json() {
         let answer = |unit: &UnitProperties| Answer {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::args::Show;
 use crate::client::ANSWER;
-use crate::context::{Context, properties};
+use crate::context::{Context, properties_if_any};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::print::time::{Clock, span};
 use crate::print::{json, one_line};
@@ -24,7 +24,7 @@ pub(crate) fn show(context: &Context, show: &Show, out: &mut impl Write) -> Outc
         objects.push(object(&client.call::<method::GetStatus>(&Empty {}, Some(ANSWER))?, as_text)?);
     }
     for unit in &show.units {
-        objects.push(object(&properties(&mut client, unit)?, as_text)?);
+        objects.push(object(&properties_if_any(&mut client, unit)?, as_text)?);
     }
     if let Some(first) = objects.first() {
         check_names(first, &names)?;

@@ -195,7 +195,10 @@ fn states(request: Request, answer: &mut Answer) {
             "up.service" => unit(&get.unit, LoadState::Loaded, ActiveState::Active),
             "down.service" => unit(&get.unit, LoadState::Loaded, ActiveState::Inactive),
             "broken.service" => unit(&get.unit, LoadState::Loaded, ActiveState::Failed),
-            _ => unit(&get.unit, LoadState::NotFound, ActiveState::Inactive),
+            _ => {
+                let message = format!("Unit {} could not be found.", get.unit);
+                return answer.refuse(&CallError::NoSuchUnit { unit: get.unit, message });
+            }
         }),
         Request::GetProcesses(_) => answer.done(&GetProcessesReply::default()),
         Request::GetLogs(_) => answer.done(&GetLogsReply::default()),
@@ -212,6 +215,9 @@ fn states_are_told_by_word_and_by_exit_code() {
         ("is-active down", 3, "inactive\n"),
         ("is-active absent", 4, "inactive\n"),
         ("is-active down up", 0, "inactive\nactive\n"),
+        ("is-active absent up", 0, "inactive\nactive\n"),
+        ("is-failed absent broken", 0, "inactive\nfailed\n"),
+        ("show -P Id,LoadState absent up", 0, "absent.service\nnot-found\n\nup.service\nloaded\n"),
         ("--quiet is-active broken", 3, ""),
         ("is-failed broken", 0, "failed\n"),
         ("is-failed up", 1, "active\n"),

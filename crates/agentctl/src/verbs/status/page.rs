@@ -162,9 +162,13 @@ impl<W: Write> Page<'_, W> {
     fn triggers(&mut self) -> io::Result<()> {
         let (unit, clock) = (self.unit, &self.context.clock);
         if unit.id.ends_with(".timer") {
-            let next = match unit.next_elapse_usec_realtime {
-                0 => "n/a".to_owned(),
-                at => format!("{}; {}", clock.point(at), clock.relative(at)),
+            let by_span = Some(unit.next_elapse_usec_monotonic).filter(|at| *at > 0);
+            let by_span = by_span.and_then(|at| clock.since_boot(at));
+            let next =
+                Some(unit.next_elapse_usec_realtime).filter(|at| *at > 0).into_iter().chain(by_span).min();
+            let next = match next {
+                None => "n/a".to_owned(),
+                Some(at) => format!("{}; {}", clock.point(at), clock.relative(at)),
             };
             self.label("Trigger", next)?;
         }

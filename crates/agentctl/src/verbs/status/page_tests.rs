@@ -185,6 +185,13 @@ fn a_timer_shows_its_next_time_and_what_it_starts() {
    Triggers: a.service
 ";
     assert_eq!(page(&status), expected);
+
+    // By a span, on the clock of a machine that has run for a second: whichever is sooner.
+    let mut by_span = status;
+    by_span.properties.next_elapse_usec_monotonic = 31_000_000;
+    assert!(page(&by_span).contains("Trigger: Sun 2026-11-29 16:47:30 UTC; 30s left"), "{}", page(&by_span));
+    by_span.properties.next_elapse_usec_realtime = 0;
+    assert!(page(&by_span).contains("Trigger: Sun 2026-11-29 16:47:30 UTC; 30s left"), "{}", page(&by_span));
 }
 
 #[test]
