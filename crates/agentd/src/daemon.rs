@@ -205,7 +205,11 @@ impl Daemon {
         }
         let lines = handover.lines;
         self.world.write_again(lines);
-        self.world.sockets.go_on();
+        let World { sockets, paths, .. } = &mut self.world;
+        sockets.go_on();
+        for (unit, path) in paths.go_on(&sockets.epoll) {
+            self.events.push_back(Event::Traffic { unit, path: Some(path.display().to_string()) });
+        }
         self.accept_again();
     }
 

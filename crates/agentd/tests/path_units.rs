@@ -6,7 +6,9 @@
 mod common;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use common::{Manager, Setup};
 
@@ -228,4 +230,44 @@ fn a_link_that_is_swapped_means_another_file_and_one_that_dangles_is_waited_for(
     seen = runs(&manager);
     fs::remove_file(manager.path("watched/current")).unwrap();
     manager.until("the end of a link is no change", |m| runs(m) > seen);
+}
+
+#[test]
+fn a_re_execution_begins_though_a_path_starts_its_unit_all_the_time_which_goes_on_behind_it() {
+    let path = |folder: &Path| format!("PathExists = {:?}\nTriggerLimitBurst = 0", folder.parent().unwrap());
+    let mut manager = job_with("hot", "[Unit]\nStartLimitBurst = 0\n", path, |_| "sleep 0.01".to_owned());
+    for _ in 0..3 {
+        let seen = runs(&manager);
+        manager.until("the job does not run", |m| runs(m) > seen + 2);
+        manager.ok(&["daemon-reexec"]);
+    }
+    let seen = runs(&manager);
+    manager.until("the job does not run under the next manager", |m| runs(m) > seen + 2);
+}
+
+#[test]
+fn what_happens_at_a_path_while_a_re_execution_waits_is_heard_by_the_next_manager() {
+    let setup = Setup::new("path-held");
+    let (gate, ran, file) = (setup.path("gate"), setup.path("ran"), setup.file("file", ""));
+    let slow =
+        setup.file("slow", &format!("#!/bin/sh\nwhile ! [ -e {} ]; do sleep 0.02; done\n", gate.display()));
+    let program = setup.file("job", &format!("#!/bin/sh\necho x >> {}\n", ran.display()));
+    setup.unit("slow.service", &format!("[Service]\nType = \"oneshot\"\nExecStart = [{slow:?}]\n"));
+    setup.unit("job.service", &format!("[Service]\nType = \"oneshot\"\nExecStart = [{program:?}]\n"));
+    setup.unit("job.path", &format!("[Path]\nPathChanged = {file:?}\n"));
+    let mut manager = setup.start();
+    manager.ok(&["start", "job.path"]);
+    manager.ok(&["start", "--no-block", "slow.service"]);
+    let mut asked = Command::new(common::agentctl())
+        .args(["--runtime-dir".into(), manager.path("run"), "daemon-reexec".into()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    BufReader::new(asked.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.contains("slow.service"), "{said}");
+    fs::write(&file, "x").unwrap();
+    fs::write(&gate, "").unwrap();
+    assert!(asked.wait().unwrap().success());
+    manager.until("nobody has heard of it", |_| ran.exists());
 }

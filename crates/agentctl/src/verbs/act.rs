@@ -91,10 +91,16 @@ pub(crate) fn daemon_reload(context: &Context, out: &mut impl Write) -> Outcome 
     Ok(Exit::Done)
 }
 
-/// `agentctl daemon-reexec`: waits until no unit has a job any more; done once the manager is about to execute itself.
-/// Whoever calls next is answered by the new one.
+/// `agentctl daemon-reexec`: waits until no unit has a job any more, and says for which; done once the manager is about
+/// to execute itself. Whoever calls next is answered by the new one.
 pub(crate) fn daemon_reexec(context: &Context) -> Outcome {
-    context.connect()?.call::<method::Reexecute>(&Empty {}, None)?;
+    let mut client = context.connect()?;
+    let jobs = client.call::<method::ListJobs>(&Empty {}, Some(ANSWER))?.jobs;
+    if !jobs.is_empty() && !context.quiet {
+        let units: Vec<&str> = jobs.iter().map(|job| job.unit.as_str()).collect();
+        eprintln!("Waiting for the jobs of {}.", one_line(&units.join(", ")));
+    }
+    client.call::<method::Reexecute>(&Empty {}, None)?;
     Ok(Exit::Done)
 }
 

@@ -217,6 +217,7 @@ fn act(inbound: Inbound, world: &mut World, events: &mut VecDeque<Event>) {
         Request::Reload(_) => world.errands.push(Errand::Load(Some(answer))),
         Request::Reexecute(_) => {
             world.sockets.hold();
+            world.paths.hold(&world.sockets.epoll);
             world.reexec.push(answer);
         }
         Request::PlanReload(_) => world.errands.push(Errand::Plan(answer)),

@@ -38,6 +38,8 @@ pub struct Paths {
     units: BTreeMap<UnitName, Held>,
     names: HashMap<u64, UnitName>,
     last_token: u64,
+    /// While a re-execution waits: nothing is told of any path.
+    is_held: bool,
 }
 
 impl Paths {
@@ -57,23 +59,58 @@ impl Paths {
         }
         let Some(held) = self.units.get_mut(&unit.name) else { return Ok(None) };
         let (watch, told, before) = match held.left.take() {
+            Some((watch, own)) if self.is_held => (watch, Vec::new(), Some(own)),
             Some((watch, own)) => {
                 let told = watch.drain().map_err(|error| format!("inotify: {error}"))?;
                 (watch, told, Some(own))
             }
             None => (new_watch()?, Vec::new(), None),
         };
+        if self.is_held {
+            // What is so already, or has been told of, the successor finds as it begins to wait.
+            let own = before.map_or_else(|| held.look_out(&watch), Ok)?;
+            return Ok(self.wait(&unit.name, watch, own));
+        }
         let own = held.look_out(&watch)?;
         // Looked at behind the watches, so that nothing can happen in between.
         if let Some(path) = held.happened(&told, before.as_ref().unwrap_or(&own), &own) {
             return Ok(Some(path));
         }
+        epoll.add(&watch, TOKENS | (self.last_token + 1)).map_err(|error| format!("epoll: {error}"))?;
+        Ok(self.wait(&unit.name, watch, own))
+    }
+
+    /// Keeps a set of watches under the next name.
+    fn wait(&mut self, unit: &UnitName, watch: PathWatch, own: Vec<Option<WatchId>>) -> Option<PathBuf> {
         self.last_token += 1;
         let token = TOKENS | self.last_token;
-        epoll.add(&watch, token).map_err(|error| format!("epoll: {error}"))?;
-        self.names.insert(token, unit.name.clone());
-        held.waits = Some((watch, token, own));
-        Ok(None)
+        self.names.insert(token, unit.clone());
+        if let Some(held) = self.units.get_mut(unit) {
+            held.waits = Some((watch, token, own));
+        }
+        None
+    }
+
+    /// Has nothing told of any path: units that come and go all the time would never let a re-execution begin.
+    pub fn hold(&mut self, epoll: &Epoll) {
+        self.is_held = true;
+        for (watch, ..) in self.units.values().filter_map(|held| held.waits.as_ref()) {
+            // An error says that it was not in the set.
+            let _not_there = epoll.remove(watch);
+        }
+    }
+
+    /// Tells of paths again; what has happened meanwhile.
+    pub fn go_on(&mut self, epoll: &Epoll) -> Vec<(UnitName, PathBuf)> {
+        self.is_held = false;
+        for (watch, token, _) in self.units.values().filter_map(|held| held.waits.as_ref()) {
+            if let Err(error) = epoll.add(watch, *token) {
+                tracing::error!(%error, "paths cannot be waited for");
+            }
+        }
+        let mut tokens: Vec<u64> = self.names.keys().copied().collect();
+        tokens.sort_unstable();
+        tokens.into_iter().filter_map(|token| self.woken(epoll, token)).collect()
     }
 
     /// Takes what the manager before has left of path units that are still there, and watch as many paths.
