@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentd_unit::{ExecKind, Unit};
 
-use crate::effect::{Effect, Level};
+use crate::effect::{Effect, Level, Trigger};
 use crate::graph::UnitId;
 use crate::ids::EffectId;
 use crate::manager::Manager;
@@ -38,7 +38,7 @@ impl Manager {
         }
         entry.connection = Some((socket, connection));
         entry.passing = true;
-        self.set_trigger(instance, Some(trigger));
+        self.set_trigger(instance, Some(Trigger::new(trigger)));
         if !self.start_by_manager(instance, out) {
             self.connection_follows(instance, out);
         }

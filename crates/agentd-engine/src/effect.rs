@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agentd_unit::{ExecKind, Realtime, Signal, Unit, UnitName};
 
+use crate::clock::Monotonic;
 use crate::event::{ClaimedMain, ExitStatus, ShutdownKind};
 use crate::ids::{AttachmentId, EffectId, InvocationId, JobId, RequestId};
 use crate::memo::Memo;
@@ -280,8 +281,25 @@ pub struct SpawnEnvironment {
     pub monitor: Option<Box<Monitor>>,
     /// `AGENTD_GENERATION`: how often this unit was started, counted from 1, as this manager knows.
     pub generation: u64,
-    /// `TRIGGER_UNIT`: the timer, socket or path unit that started it.
-    pub trigger: Option<UnitName>,
+    /// `TRIGGER_UNIT` and what is known of it: the timer, socket or path unit that started it.
+    pub trigger: Option<Box<Trigger>>,
+}
+
+/// The timer, socket or path unit that a start is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trigger {
+    /// The unit itself.
+    pub unit: UnitName,
+    /// `TRIGGER_PATH`: where what a path unit waits for has happened.
+    pub path: Option<String>,
+    /// `TRIGGER_TIMER_REALTIME_USEC`, `TRIGGER_TIMER_MONOTONIC_USEC`: when a timer was due.
+    pub at: Option<(Realtime, Monotonic)>,
+}
+
+impl Trigger {
+    pub(crate) fn new(unit: UnitName) -> Self {
+        Self { unit, path: None, at: None }
+    }
 }
 
 /// Who triggered an OnFailure or OnSuccess unit.

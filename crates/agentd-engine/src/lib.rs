@@ -57,7 +57,7 @@ mod views;
 
 pub use clock::{Boottime, Deadlines, Monotonic, Now};
 pub use effect::{
-    Effect, JobResult, KillTarget, Level, MainSource, Record, RequestError, Spawn, SpawnEnvironment,
+    Effect, JobResult, KillTarget, Level, MainSource, Record, RequestError, Spawn, SpawnEnvironment, Trigger,
 };
 pub use event::{
     Checked, ClaimedMain, Connection, Event, ExitStatus, JobKind, JobMode, KillWhom, MainProcess,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use agentd_unit::{Body, ExecKind, LoadState, NotifyAccess, Realtime, UnitName};
 
 use crate::clock::{Boottime, Monotonic};
-use crate::effect::{Effect, Level};
+use crate::effect::{Effect, Level, Trigger};
 use crate::event::JobKind;
 use crate::graph::{Relation, UnitId};
 use crate::ids::InvocationId;
@@ -52,7 +52,7 @@ pub struct Memo {
     /// When it last became active.
     pub active_enter: Option<Realtime>,
     /// The timer, socket or path unit that its run was started for.
-    pub trigger: Option<UnitName>,
+    pub trigger: Option<Box<Trigger>>,
     /// The socket whose connection it was made for, and where that comes from.
     pub connection: Option<(UnitName, Option<String>)>,
     /// It went down, or did not come up, because of these: it returns with any of them.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use agentd_unit::{Body, ServiceType, UnitName};
+use agentd_unit::{Body, ServiceType};
 
-use crate::effect::{JobResult, Level};
+use crate::effect::{JobResult, Level, Trigger};
 use crate::graph::{Relation, UnitId};
 use crate::ids::JobId;
 use crate::job::{Cause, Check, Job, JobType};
@@ -266,10 +266,10 @@ impl Manager {
         out.log(level, &unit.name, run, Some(id), text);
     }
 
-    /// A triggered start carries the name of what triggered it into its run.
-    pub(crate) fn set_trigger(&mut self, unit: UnitId, trigger: Option<UnitName>) {
+    /// A triggered start carries what triggered it into its run.
+    pub(crate) fn set_trigger(&mut self, unit: UnitId, trigger: Option<Trigger>) {
         if let Some(entry) = self.entry_mut(unit) {
-            entry.trigger = trigger;
+            entry.trigger = trigger.map(Box::new);
         }
     }
 }

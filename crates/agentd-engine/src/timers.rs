@@ -2,7 +2,7 @@
 
 use agentd_unit::TimerTrigger;
 
-use crate::effect::{Effect, Level};
+use crate::effect::{Effect, Level, Trigger};
 use crate::graph::{Relation, UnitId};
 use crate::manager::Manager;
 use crate::out::Out;
@@ -172,7 +172,7 @@ impl Manager {
             self.stamps.insert(name.clone(), at);
             out.push(Effect::SaveStamp { timer: name.clone(), at });
         }
-        self.set_trigger(unit, Some(name));
+        self.set_trigger(unit, Some(Trigger { at: Some((at, out.now.monotonic)), ..Trigger::new(name) }));
         if self.start_by_manager(unit, out) {
             self.set(
                 id,

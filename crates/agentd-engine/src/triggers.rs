@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentd_unit::{Body, LoadState, UnitName};
 
-use crate::effect::{Effect, Level};
+use crate::effect::{Effect, Level, Trigger};
 use crate::event::Connection;
 use crate::graph::{Relation, UnitId};
 use crate::ids::EffectId;
@@ -178,7 +178,7 @@ impl Manager {
         }
         self.set_alarm(id);
         match wish {
-            Some(Wish::Service) if !self.start_triggered(id, false, out) => {
+            Some(Wish::Service) if !self.start_triggered(id, None, false, out) => {
                 self.drive_socket(id, SocketEvent::NotStarted, out);
             }
             Some(Wish::Instance { id: connection, unit }) => self.start_instance(id, connection, &unit, out),
@@ -201,15 +201,21 @@ impl Manager {
             out,
         );
         self.set_alarm(id);
-        if wish.is_some() && !self.start_triggered(id, true, out) {
+        if wish.is_some_and(|path| !self.start_triggered(id, Some(path), true, out)) {
             self.drive_path(id, PathEvent::NotStarted, out);
         }
     }
 
     /// Starts what a socket or path unit starts. Each start of a path unit counts for the unit's start limit; of a socket
     /// only those after a start in vain, as clients must not be able to take a service down by coming and going.
-    fn start_triggered(&mut self, id: UnitId, always_counts: bool, out: &mut Out<'_>) -> bool {
-        let trigger = self.name(id);
+    fn start_triggered(
+        &mut self,
+        id: UnitId,
+        path: Option<String>,
+        always_counts: bool,
+        out: &mut Out<'_>,
+    ) -> bool {
+        let trigger = Trigger { path: path.filter(|path| !path.is_empty()), ..Trigger::new(self.name(id)) };
         let Some(target) = self.target_of(id) else { return false };
         let in_vain = self.entry(target).is_some_and(|entry| {
             let failed = entry.result() != ServiceResult::Success && !entry.came_up;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use agentd_unit::{Body, Realtime, Unit, UnitName};
+use agentd_unit::{Body, Realtime, Unit};
 
 use crate::checks::Checks;
 use crate::clock::{Boottime, Monotonic, Now};
-use crate::effect::Monitor;
+use crate::effect::{Monitor, Trigger};
 use crate::graph::UnitId;
 use crate::ids::{EffectId, JobId};
 use crate::path::{PathState, PathUnit};
@@ -107,7 +107,7 @@ pub(crate) struct Entry {
     /// It went down, or did not come up, because of these: it returns with any of them.
     pub(crate) returns_with: BTreeSet<UnitId>,
     /// The timer, socket or path unit that the next start is for.
-    pub(crate) trigger: Option<UnitName>,
+    pub(crate) trigger: Option<Box<Trigger>>,
     /// The unit whose end the next start is for.
     pub(crate) monitor: Option<Box<Monitor>>,
     /// How often a unit without processes was started by the manager (a service counts with its restarts).

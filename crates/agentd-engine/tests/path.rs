@@ -56,7 +56,10 @@ fn what_it_waits_for_starts_its_unit_and_the_end_of_that_makes_it_wait_again() {
     happens(&mut desk);
     desk.up("in.service");
     assert_eq!((desk.sub("in.path"), desk.sub("in.service")), ("running", "running"));
-    assert_eq!(desk.last_spawn("in.service").environment.trigger, Some(name("in.path")));
+    assert_eq!(
+        desk.last_spawn("in.service").environment.trigger.map(|trigger| trigger.unit),
+        Some(name("in.path"))
+    );
     assert_eq!(watches(&desk), 1, "what the unit itself does there starts nothing");
     desk.die("in.service", CLEAN);
     assert_eq!((desk.sub("in.path"), watches(&desk)), ("waiting", 2), "what is still there is looked for");

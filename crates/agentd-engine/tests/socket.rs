@@ -70,7 +70,10 @@ fn traffic_starts_the_service_with_its_socket_and_the_end_arms_it_again() {
     assert_eq!((desk.sub("web.socket"), desk.sub("web.service")), ("running", "running"));
     let spawn = desk.last_spawn("web.service");
     assert_eq!(spawn.sockets, [name("web.socket")]);
-    assert_eq!(spawn.environment.trigger, Some(name("web.socket")));
+    assert_eq!(
+        spawn.environment.trigger.as_ref().map(|trigger| trigger.unit.clone()),
+        Some(name("web.socket"))
+    );
     desk.news();
     desk.die("web.service", CLEAN);
     assert_eq!(desk.sub("web.socket"), "listening");

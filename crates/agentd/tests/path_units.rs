@@ -271,3 +271,49 @@ fn what_happens_at_a_path_while_a_re_execution_waits_is_heard_by_the_next_manage
     assert!(asked.wait().unwrap().success());
     manager.until("nobody has heard of it", |_| ran.exists());
 }
+
+#[test]
+fn a_run_is_told_what_it_is_for_also_its_last_command_under_the_next_manager() {
+    let setup = Setup::new("trigger");
+    let (said, file) = (setup.path("said"), setup.path("watched"));
+    let program = setup.file(
+        "tell",
+        &format!(
+            "#!/bin/sh\nenv | grep ^TRIGGER_ | sort > {0}/$1.new\nmv {0}/$1.new {0}/$1\n",
+            said.display()
+        ),
+    );
+    fs::create_dir(&said).unwrap();
+    setup.unit(
+        "by-path.service",
+        &format!("[Service]\nType = \"oneshot\"\nRemainAfterExit = true\nExecStart = [{program:?}, \"path\"]\nExecStop = [{program:?}, \"stop\"]\n"),
+    );
+    setup.unit("by-path.path", &format!("[Path]\nPathExists = {file:?}\n"));
+    setup.unit(
+        "by-timer.service",
+        &format!("[Service]\nType = \"oneshot\"\nExecStart = [{program:?}, \"timer\"]\n"),
+    );
+    setup.unit("by-timer.timer", "[Timer]\nOnActiveSec = \"10ms\"\nAccuracySec = \"1us\"\n");
+    let mut manager = setup.start();
+    let before = std::time::SystemTime::now();
+    manager.ok(&["start", "by-path.path", "by-timer.timer"]);
+    fs::write(&file, "").unwrap();
+    let told = |manager: &mut Manager, name: &str| {
+        manager.until("nothing is told", |_| said.join(name).exists());
+        fs::read_to_string(said.join(name)).unwrap()
+    };
+    let path = format!("TRIGGER_PATH={}\nTRIGGER_UNIT=by-path.path\n", file.display());
+    assert_eq!(told(&mut manager, "path"), path);
+    let timer = told(&mut manager, "timer");
+    let [monotonic, realtime, unit] = timer.lines().collect::<Vec<_>>()[..] else { panic!("{timer}") };
+    assert_eq!(unit, "TRIGGER_UNIT=by-timer.timer");
+    let number = |line: &str, name: &str| line.strip_prefix(name).unwrap().parse::<u64>().unwrap();
+    assert!(number(monotonic, "TRIGGER_TIMER_MONOTONIC_USEC=") > 0);
+    let at = std::time::UNIX_EPOCH
+        + std::time::Duration::from_micros(number(realtime, "TRIGGER_TIMER_REALTIME_USEC="));
+    assert!(before < at && at < std::time::SystemTime::now(), "{realtime}");
+    manager.until_property("by-path.service", "SubState", "exited");
+    manager.ok(&["daemon-reexec"]);
+    manager.ok(&["stop", "by-path.path", "by-path.service"]);
+    assert_eq!(told(&mut manager, "stop"), path);
+}

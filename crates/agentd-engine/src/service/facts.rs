@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentd_unit::sections::ExitType;
-use agentd_unit::{
-    AgentKind, ExecKind, KillMode, NotifyAccess, ServiceSection, ServiceType, Signal, Unit, UnitName,
-};
+use agentd_unit::{AgentKind, ExecKind, KillMode, NotifyAccess, ServiceSection, ServiceType, Signal, Unit};
 
 use super::Who;
 use super::main_process::Search;
 use super::notify::Watchdog;
 use super::reload::Reloading;
 use crate::clock::Monotonic;
-use crate::effect::{Effect, KillTarget, Level, Monitor, Spawn, SpawnEnvironment};
+use crate::effect::{Effect, KillTarget, Level, Monitor, Spawn, SpawnEnvironment, Trigger};
 use crate::event::{ExitStatus, SpawnFailure, SpawnFailureKind};
 use crate::ids::{EffectId, InvocationId};
 use crate::out::{Ids, Out, message};
@@ -77,7 +75,7 @@ pub(crate) struct Run {
     pub(crate) said_unkillable: bool,
     /// Another manager began it, perhaps by another definition.
     pub(crate) taken_over: bool,
-    pub(crate) trigger: Option<UnitName>,
+    pub(crate) trigger: Option<Box<Trigger>>,
     pub(crate) monitor: Option<Box<Monitor>>,
     /// `NOTIFYACCESS=`: what the service itself has made of `NotifyAccess`.
     pub(crate) notify_access: Option<NotifyAccess>,
@@ -89,7 +87,7 @@ impl Run {
     pub(crate) fn new(
         id: InvocationId,
         unit: Arc<Unit>,
-        trigger: Option<UnitName>,
+        trigger: Option<Box<Trigger>>,
         monitor: Option<Box<Monitor>>,
     ) -> Self {
         Self {

@@ -160,7 +160,14 @@ fn command(facts: &Facts<'_>, set: &mut impl FnMut(&str, String)) {
         }
     }
     if let Some(trigger) = &engine.trigger {
-        set("TRIGGER_UNIT", trigger.to_string());
+        set("TRIGGER_UNIT", trigger.unit.to_string());
+        if let Some(path) = &trigger.path {
+            set("TRIGGER_PATH", path.clone());
+        }
+        if let Some((realtime, monotonic)) = trigger.at {
+            set("TRIGGER_TIMER_REALTIME_USEC", realtime.as_micros().to_string());
+            set("TRIGGER_TIMER_MONOTONIC_USEC", monotonic.0.as_micros().to_string());
+        }
     }
     if let Some(monitor) = &engine.monitor {
         set("MONITOR_UNIT", monitor.unit.to_string());

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use agentd_engine::{Boottime, InvocationId, Life, Memo, Monotonic, Past, ServiceResult};
+use agentd_engine::{Boottime, InvocationId, Life, Memo, Monotonic, Past, ServiceResult, Trigger};
 use agentd_unit::words::Words;
 use agentd_unit::{NotifyAccess, Realtime, UnitName};
 
@@ -59,10 +59,16 @@ pub fn encode(record: &Record, room: usize) -> Vec<u8> {
     }
 }
 
-/// Leaves out the past, then the oldest of what a limit counts, then what it would return with; false if nothing is left.
+/// Leaves out the past, then what is known of the trigger beside its name, then the oldest of what a limit counts, then what it would return with; false if nothing is left.
 fn leave_out(memo: &mut Memo) -> bool {
     if memo.past != Past::default() {
         memo.past = Past::default();
+        return true;
+    }
+    if let Some(trigger) =
+        memo.trigger.as_mut().filter(|trigger| trigger.path.is_some() || trigger.at.is_some())
+    {
+        (trigger.path, trigger.at) = (None, None);
         return true;
     }
     let (polls, triggers) = match &mut memo.life {
@@ -100,7 +106,12 @@ fn lines(record: &Record) -> String {
     text.some("rested", memo.rested.map(|at| at.0.as_nanos()));
     text.some("inactive-exit", memo.inactive_exit.map(|at| at.0));
     text.some("active-enter", memo.active_enter.map(|at| at.0));
-    text.some("trigger", memo.trigger.as_ref());
+    if let Some(trigger) = &memo.trigger {
+        text.put("trigger", &trigger.unit);
+        text.some("trigger-path", trigger.path.as_ref().filter(|path| !path.contains('\n')));
+        text.some("trigger-realtime", trigger.at.map(|(at, _)| at.0));
+        text.some("trigger-monotonic", trigger.at.map(|(_, at)| at.0.as_nanos()));
+    }
     if let Some((socket, source)) = &memo.connection {
         text.put("socket", socket);
         text.some("source", source.as_ref().map(|text| short(text)));
@@ -269,7 +280,11 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
         rested: span("rested").map(Boottime),
         inactive_exit: wall("inactive-exit"),
         active_enter: wall("active-enter"),
-        trigger: name("trigger"),
+        trigger: name("trigger").map(|unit| {
+            let path = get("trigger-path").map(str::to_owned);
+            let at = wall("trigger-realtime").zip(span("trigger-monotonic").map(Monotonic));
+            Box::new(Trigger { unit, path, at })
+        }),
         returns_with: names("returns-with"),
         leftover: run("left"),
         past: past::read(get),
@@ -324,7 +339,11 @@ pub(super) mod tests {
                 rested: None,
                 inactive_exit: Some(Realtime(5)),
                 active_enter: Some(Realtime(6)),
-                trigger: Some(UnitName::parse("a.socket").unwrap()),
+                trigger: Some(Box::new(Trigger {
+                    unit: UnitName::parse("a.path").unwrap(),
+                    path: Some("/a b=c".to_owned()),
+                    at: Some((Realtime(7), Monotonic(seconds(8)))),
+                })),
                 connection: Some((UnitName::parse("b.socket").unwrap(), Some("uid 7".to_owned()))),
                 past: Past {
                     result: ServiceResult::ExecCondition,
