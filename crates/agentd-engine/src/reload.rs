@@ -58,6 +58,7 @@ impl Manager {
         for unit in set.iter() {
             for alias in unit.aliases.iter().filter(|alias| self.id(alias).is_none()).collect::<Vec<_>>() {
                 self.add_alias(alias, set);
+                self.note_alias(alias);
             }
         }
         self.renew_graph(out);
@@ -70,6 +71,14 @@ impl Manager {
         // A unit of that name that still runs stays reachable by it until it is down.
         if old != id && !self.table[old.index()].is_at_rest() {
             self.by_name.insert(alias.clone(), old);
+        }
+    }
+
+    /// A link to a unit that is loaded already has come since.
+    fn note_alias(&mut self, alias: &UnitName) {
+        let Some(entry) = self.id(alias).and_then(|id| self.entry_mut(id)) else { return };
+        if !entry.unit.aliases.contains(alias) {
+            Arc::make_mut(&mut entry.unit).aliases.push(alias.clone());
         }
     }
 

@@ -207,6 +207,12 @@ impl UnitName {
         }
     }
 
+    /// The instance of a template: `agent@2.service` for `agent@.service` and `2`.
+    #[must_use]
+    pub fn of_instance(template: &Self, instance: &str) -> Option<Self> {
+        Self::parse(&format!("{}@{instance}.{}", template.prefix(), template.unit_type())).ok()
+    }
+
     /// The same name with another type: `web.timer` for `web.service`.
     #[must_use]
     pub fn with_type(&self, unit_type: UnitType) -> Self {

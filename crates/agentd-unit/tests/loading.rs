@@ -135,6 +135,43 @@ fn an_alias_is_resolved_by_name_over_all_tiers() {
 }
 
 #[test]
+fn a_link_to_a_template_gives_each_of_its_instances_another_name() {
+    let tiers = Tiers::new();
+    tiers.write("usr/real@.service.toml", "[Service]\nExecStart = [\"/bin/%i\"]\n");
+    tiers
+        .link("usr/other@.service.toml", "real@.service.toml")
+        .link("usr/third@.service.toml", "other@.service.toml");
+    tiers.link("etc/third@own.service.toml", "third@.service.toml");
+    tiers.write("etc/other@file.service.toml", "[Service]\nExecStart = [\"/bin/file\"]\n");
+    tiers.write(
+        "usr/user.service.toml",
+        "[Unit]\nWants = \"other@needed.service\"\n[Service]\nExecStart = [\"/bin/a\"]\n",
+    );
+    let report = tiers.load();
+    for (id, names) in [
+        ("real@needed.service", ["other@needed.service", "third@needed.service"]),
+        ("real@own.service", ["third@own.service", "other@own.service"]),
+    ] {
+        for other in names {
+            assert_eq!(unit(&report, other).name, name(id), "{other}");
+        }
+        let mut aliases = unit(&report, id).aliases.clone();
+        aliases.sort();
+        let mut names = names.map(name).to_vec();
+        names.sort();
+        assert_eq!(aliases, names, "{id}");
+    }
+    let found = tiers.loader().find(&name("third@later.service"), &|_| false, &OpenGate);
+    let found = found.get(&name("third@later.service")).expect("it is found");
+    assert_eq!(found.name, name("real@later.service"));
+    assert_eq!(found.as_service().expect("a service").service.exec_start[0].program, "/bin/later");
+    let known = tiers.loader().find(&name("third@later.service"), &|known| *known == found.name, &OpenGate);
+    assert_eq!(known.get(&name("third@later.service")).expect("another name of it").name, found.name);
+    // A file of its own is another unit.
+    assert_eq!(unit(&report, "other@file.service").name, name("other@file.service"));
+}
+
+#[test]
 fn a_link_of_the_same_name_into_a_lower_tier_is_that_file() {
     let tiers = Tiers::new();
     tiers.write("usr/a.service.toml", GOOD).link("etc/a.service.toml", "../usr/a.service.toml");

@@ -17,6 +17,7 @@ const INSTALL: &str = "[Install]\nWantedBy = [\"multi-user.target\"]\n";
 fn setup(name: &str) -> Setup {
     let setup = Setup::new(name).tiers();
     unit(&setup, "web.service", &format!("{SLEEP}{INSTALL}"));
+    unit(&setup, "named.service", &format!("{SLEEP}{INSTALL}Alias = [\"given.service\"]\n"));
     unit(&setup, "quiet.service", &format!("{SLEEP}{INSTALL}Enabled = false\n"));
     unit(&setup, "plain.service", SLEEP);
     unit(&setup, "worker@.service", &format!("{SLEEP}{INSTALL}"));
@@ -52,6 +53,7 @@ fn every_kind_of_file_has_systemctls_word_and_exit_code() {
         ("backup.service", 0, "indirect"),
         ("broken", 1, "bad"),
         ("www", 0, "alias"),
+        ("given", 0, "alias"),
         ("gone", 1, "masked"),
         ("sysinit.target", 0, "generated"),
         ("nothing", 4, "not-found"),
@@ -65,6 +67,7 @@ fn every_kind_of_file_has_systemctls_word_and_exit_code() {
         ["UNIT", "FILE", "STATE"].as_slice(),
         &["web.service", "enabled"],
         &["www.service", "alias"],
+        &["given.service", "alias"],
         &["worker@.service", "disabled"],
         &["broken.service", "bad"],
         &["backup.timer", "enabled"],
@@ -243,4 +246,26 @@ fn changes_that_come_all_at_once_are_each_in_force_when_they_are_answered() {
         }
         scope.spawn(|| (0..6).for_each(|_| assert_eq!(ctl("daemon-reload -q").0, 0)));
     });
+}
+
+#[test]
+fn a_link_that_comes_later_is_another_name_of_the_unit_that_runs() {
+    let setup = setup("later-link");
+    let folder = setup.path("config/agentd/units");
+    let mut manager = setup.start();
+    manager.ok(&["start", "web", "worker@one"]);
+    std::os::unix::fs::symlink("web.service.toml", folder.join("late.service.toml")).unwrap();
+    std::os::unix::fs::symlink("worker@.service.toml", folder.join("other@.service.toml")).unwrap();
+    for (other, id) in [("late.service", "web.service"), ("other@one.service", "worker@one.service")] {
+        assert_eq!(manager.property(other, "Id"), id);
+        assert_eq!(manager.property(other, "ActiveState"), "active");
+        assert!(manager.property(id, "Names").split(' ').any(|name| name == other), "{other}");
+        manager.ok(&["stop", other]);
+        assert_eq!(manager.property(id, "ActiveState"), "inactive");
+        manager.ok(&["start", other]);
+    }
+    manager.ok(&["daemon-reload"]);
+    assert_eq!(manager.property("late.service", "Id"), "web.service");
+    assert_eq!(manager.property("other@one.service", "Id"), "worker@one.service");
+    assert_eq!(manager.property("other@two.service", "Id"), "worker@two.service");
 }

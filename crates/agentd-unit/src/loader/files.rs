@@ -102,7 +102,23 @@ pub(super) fn states(index: &Index, pass: &Pass<'_>) -> Vec<NamedFile> {
         found.push(NamedFile { name: name.clone(), path: Some(path), state });
     }
     found.extend(made.map(without_entry));
+    let given = installed(index, pass);
+    if !given.is_empty() {
+        found.extend(given);
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+    }
     found
+}
+
+/// The names that `[Install]` gives to enabled units: links in systemd.
+fn installed(index: &Index, pass: &Pass<'_>) -> Vec<NamedFile> {
+    let of = |unit: &Arc<Unit>| {
+        let names = unit.aliases.iter().filter(|name| unit.install.alias.contains(*name));
+        let names = names.filter(|name| !index.units.contains_key(*name)).cloned();
+        let path = unit.fragment.clone();
+        names.map(|name| NamedFile { name, path: path.clone(), state: FileState::Alias }).collect::<Vec<_>>()
+    };
+    pass.units.values().flat_map(of).collect()
 }
 
 fn masked(index: &Index, path: &Path) -> FileState {

@@ -252,12 +252,27 @@ impl Index {
                     return Err(format!("its link leads in a circle: {}", names.join(" -> ")));
                 }
                 Some(Entry::Alias { target, .. }) => way.push(target.clone()),
-                Some(_) => return Ok(current),
-                None if current.template().is_some_and(|template| self.units.contains_key(&template)) => {
-                    return Ok(current);
-                }
-                None => return Err(format!("links to {current}, which no search path has")),
+                Some(Entry::File(_) | Entry::Mask(_) | Entry::Bad { .. }) => return Ok(current),
+                own @ (Some(Entry::Instance) | None) => match self.of_other_template(&current) {
+                    Some(target) if !way.contains(&target) => way.push(target),
+                    None if own.is_none() && !self.has_template(&current) => {
+                        return Err(format!("links to {current}, which no search path has"));
+                    }
+                    _ => return Ok(current),
+                },
             }
+        }
+    }
+
+    fn has_template(&self, name: &UnitName) -> bool {
+        name.template().is_some_and(|template| self.units.contains_key(&template))
+    }
+
+    /// The instance that is meant where a template's name is a link to another template.
+    fn of_other_template(&self, name: &UnitName) -> Option<UnitName> {
+        match self.units.get(&name.template()?) {
+            Some(Entry::Alias { target, .. }) => UnitName::of_instance(target, name.instance()?),
+            _ => None,
         }
     }
 

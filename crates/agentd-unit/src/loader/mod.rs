@@ -155,7 +155,7 @@ impl Loader {
     }
 
     /// Reads a unit that is not known yet, and those that it can cause to start and that are not known either, as
-    /// systemd loads units when they are first named. Empty if nothing is found under the name, unless a folder could not
+    /// systemd loads units when they are first named; the known one that it is another name of, too. Empty if nothing is found under the name, unless a folder could not
     /// be read that may hold it: then a unit that says so.
     #[must_use]
     pub fn find(&self, name: &UnitName, is_known: &dyn Fn(&UnitName) -> bool, gate: &dyn Gate) -> UnitSet {
@@ -164,7 +164,9 @@ impl Loader {
         pass.with_references(name, is_known);
         let mut set = UnitSet::new();
         let perhaps = if pass.units.is_empty() { index.perhaps(name).map(Arc::new) } else { None };
-        let found = pass.units.into_iter().filter(|(id, _)| !is_known(id)).map(|(_, unit)| unit);
+        let named = index.resolve(name).ok();
+        let is_new = |id: &UnitName| !is_known(id) || named.as_ref() == Some(id);
+        let found = pass.units.into_iter().filter(|(id, _)| is_new(id)).map(|(_, unit)| unit);
         found.chain(perhaps).for_each(|unit| set.insert(unit));
         set
     }

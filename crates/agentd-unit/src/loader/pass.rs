@@ -149,7 +149,7 @@ impl<'a> Pass<'a> {
             // A template's other name, as its instance has it.
             let of_instance = |alias: &UnitName| match alias.is_template() {
                 false => Some(alias.clone()),
-                true => UnitName::parse(&format!("{}@{instance}.{}", alias.prefix(), alias.unit_type())).ok(),
+                true => UnitName::of_instance(alias, &instance),
             };
             let wanted = unit.install.alias.iter().filter_map(of_instance);
             let wanted: Vec<UnitName> = wanted.filter(|alias| !unit.aliases.contains(alias)).collect();
@@ -207,6 +207,9 @@ impl<'a> Pass<'a> {
             Some(Entry::File(path)) => return self.file(name, path),
             Some(Entry::Instance) | None => {
                 let Some(template) = name.template() else { return self.slice(name) };
+                if let Some(id) = self.index.resolve(name).ok().filter(|id| id != name) {
+                    return self.one(&id);
+                }
                 match self.index.resolve(&template).ok().and_then(|id| self.index.units.get(&id)) {
                     Some(Entry::File(path)) => return self.file(name, path),
                     Some(Entry::Bad { path, why }) => failed(name, path, why),
@@ -259,9 +262,7 @@ impl<'a> Pass<'a> {
     /// The unit of a file, and the units that it brings.
     fn made(&self, name: &UnitName, path: &Arc<Path>, found: Found, shelf: &mut Shelf<'_>) -> Made {
         let (mut unit, own) = self.parsed(name, path, found, shelf);
-        if let Some(aliases) = self.aliases.get(name) {
-            unit.aliases.clone_from(aliases);
-        }
+        unit.aliases = self.aliases_of(name);
         if let Some(slice) = &self.slice {
             unit.place(slice);
         }
@@ -271,6 +272,20 @@ impl<'a> Pass<'a> {
             other
         };
         (Arc::new(unit), own.into_iter().map(enabled).collect())
+    }
+
+    /// The links to a unit, and of an instance the links to its template.
+    fn aliases_of(&self, name: &UnitName) -> Vec<UnitName> {
+        let mut names = self.aliases.get(name).cloned().unwrap_or_default();
+        if let (Some(template), Some(instance)) = (name.template(), name.instance()) {
+            let others = self.aliases.get(&template).into_iter().flatten();
+            let others = others.filter_map(|other| UnitName::of_instance(other, instance));
+            let is_new = |other: &UnitName| !matches!(self.index.units.get(other), Some(Entry::File(_)));
+            let others: Vec<UnitName> =
+                others.filter(is_new).filter(|other| !names.contains(other)).collect();
+            names.extend(others);
+        }
+        names
     }
 
     /// Takes in what a file makes. What came with its service stays that.
@@ -291,8 +306,7 @@ impl<'a> Pass<'a> {
 
     /// Reads the files of a unit.
     fn read_files(&self, name: &UnitName, path: &Arc<Path>, shelf: &mut Shelf<'a>, batch: &mut Batch) {
-        let aliases = self.aliases.get(name).map_or(&[][..], Vec::as_slice);
-        batch.read(name, path, aliases, (self.config, self.index, shelf));
+        batch.read(name, path, &self.aliases_of(name), (self.config, self.index, shelf));
     }
 
     /// What a unit's files say, and the units that they bring.
@@ -380,15 +394,16 @@ impl<'a> Pass<'a> {
                 continue;
             }
             self.one(&name);
-            let Some(unit) = self.units.get(&name) else { continue };
+            let id = self.index.resolve(&name).unwrap_or(name);
+            let Some(unit) = self.units.get(&id) else { continue };
             made += 1;
             if made > MAX_INSTANCES {
                 let message = format!(
-                    "units name more than {MAX_INSTANCES} instances of templates; {name} and further ones are not made"
+                    "units name more than {MAX_INSTANCES} instances of templates; {id} and further ones are not made"
                 );
                 let path = unit.fragment.as_deref().map(Path::to_path_buf).unwrap_or_default();
                 self.problems.push(Problem { path, message });
-                self.units.remove(&name);
+                self.units.remove(&id);
                 return;
             }
             let (edges, others) = references(unit);

@@ -306,10 +306,8 @@ fn alias(path: &Arc<Path>, name: &UnitName, target: UnitName) -> Result<Entry, S
     let target = match (name.instance(), target.instance()) {
         (None | Some(""), None) | (Some(""), Some("")) => target,
         (None, Some(instance)) if !instance.is_empty() => target,
-        (Some(instance), Some("")) => {
-            UnitName::parse(&format!("{}@{instance}.{}", target.prefix(), target.unit_type()))
-                .map_err(|error| error.to_string())?
-        }
+        (Some(instance), Some("")) => UnitName::of_instance(&target, instance)
+            .ok_or_else(|| format!("links to {target}, whose instance has no name"))?,
         (Some(instance), Some(other)) if instance == other => target,
         (None, Some(_)) => {
             return Err(format!("links to {target}, a template; link an instance, as in name@1.service"));
