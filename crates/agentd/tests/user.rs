@@ -190,6 +190,13 @@ fn walls_stand_in_a_user_manager_with_users_of_their_own() {
     unit("walls", &format!("{walls}\nPrivateUsers = true\nPrivatePIDs = true"));
     unit("bare", &walls);
     unit("pids", "PrivatePIDs = true");
+    unit("mounts", "PrivateTmp = true");
+    let nice = user.folder.join("home/nice");
+    let told = format!("StandardOutput = \"truncate:{}\"", nice.display());
+    user.unit(
+        "nice.service",
+        &format!("[Service]\nType = \"oneshot\"\nExecStart = \"/usr/bin/nice\"\nNice = -5\n{told}\n"),
+    );
     user.own();
     let (mut manager, _, said) = start(&user);
     let rest = std::thread::spawn(move || said.lines().map_while(Result::ok).count());
@@ -200,12 +207,16 @@ fn walls_stand_in_a_user_manager_with_users_of_their_own() {
     for (name, failure, status) in [
         ("bare", "PrivateNetwork", "225"),
         ("pids", "cannot make namespaces of its own (PrivatePIDs)", "226"),
+        ("mounts", "(PrivateTmp); without privileges that needs PrivateUsers=true", "226"),
     ] {
         assert_eq!(user.ctl(&["start", name]).status.code(), Some(1), "{name}");
         let told = user.property(name, "Failure");
         assert!(told.contains(failure) && told.contains("Operation not permitted"), "{told}");
         assert_eq!(user.property(name, "ExecMainStatus"), status, "{name}");
     }
+    // So low a nice value is not the user's; it has the lowest that is.
+    user.ok(&["start", "nice"]);
+    assert_eq!(fs::read_to_string(&nice).unwrap(), "0\n");
     assert!(user.ctl(&["exit", "0"]).status.success());
     assert_eq!(manager.wait().unwrap().code(), Some(0));
     rest.join().unwrap();

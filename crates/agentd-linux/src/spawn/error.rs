@@ -62,7 +62,15 @@ fn action(plan: &SpawnPlan<'_>, step: Step, item: usize, source: &io::Error) -> 
                 "cannot enter the IPC of IPCNamespacePath or JoinsNamespaceOf, or make further namespaces"
                     .into()
             }
-            None => format!("cannot make namespaces of its own ({})", plan.namespaces.keys().join(", ")),
+            None => {
+                let hint = match source.raw_os_error() {
+                    Some(libc::EPERM) if plan.namespaces.users.is_none() => {
+                        "; without privileges that needs PrivateUsers=true"
+                    }
+                    _ => "",
+                };
+                format!("cannot make namespaces of its own ({}){hint}", plan.namespaces.keys().join(", "))
+            }
         },
         Step::Landlock => match plan.landlock.as_ref().and_then(|r| r.paths.get(item.checked_sub(1)?)) {
             Some((path, _)) => format!("Landlock: cannot have a rule for {}", path.to_string_lossy()),

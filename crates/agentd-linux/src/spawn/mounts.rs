@@ -41,7 +41,16 @@ impl Namespaces {
             (self.own_mounts, "PrivateMounts"),
             (self.propagation.is_some(), "MountFlags"),
         ];
-        keys.into_iter().filter_map(|(wanted, key)| wanted.then_some(key)).collect()
+        let mut found: Vec<_> = keys.into_iter().filter_map(|(wanted, key)| wanted.then_some(key)).collect();
+        if found.is_empty() {
+            // It has them for its mounts alone.
+            for entry in &self.mounts {
+                if !found.contains(&entry.key) {
+                    found.push(entry.key);
+                }
+            }
+        }
+        found
     }
 }
 

@@ -106,9 +106,21 @@ pub(super) fn umask(mask: u32) {
     let _old = numbers(libc::SYS_umask, [mask as usize, 0, 0, 0, 0, 0]);
 }
 
-/// setpriority(2) of the caller itself.
+/// setpriority(2) of the caller itself: where it may not have so low a nice value, the lowest that it may, as in systemd.
 pub(super) fn set_nice(nice: i32) -> Raw {
-    numbers(libc::SYS_setpriority, [libc::PRIO_PROCESS as usize, 0, int(nice), 0, 0, 0])
+    let set = |nice| numbers(libc::SYS_setpriority, [libc::PRIO_PROCESS as usize, 0, int(nice), 0, 0, 0]);
+    let errno = match set(nice) {
+        Err(errno @ (libc::EACCES | libc::EPERM)) => errno,
+        done => return done,
+    };
+    // The call itself gives 20 less the nice value, so that it is never negative.
+    let current = 20 - numbers(libc::SYS_getpriority, [libc::PRIO_PROCESS as usize, 0, 0, 0, 0, 0])? as c_int;
+    if nice >= current {
+        return Err(errno);
+    }
+    let limit = rlimit(libc::RLIMIT_NICE)?.rlim_cur;
+    let lowest = nice.max(20 - if limit > 40 { 40 } else { limit as c_int });
+    if lowest < current { set(lowest) } else { Ok(0) }
 }
 
 /// sched_setscheduler(2) of the caller itself.
