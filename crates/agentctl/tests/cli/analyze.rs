@@ -53,6 +53,8 @@ fn calendars_are_printed_as_systemd_analyze_prints_them() {
         vec!["*-*~1 12:00 UTC", "--iterations=3"],
         vec!["*:0/15", "--iterations=2"],
         vec!["minutely"],
+        vec!["*-4..6/4-27"],
+        vec!["Mon..Tue, *-*~1..3/5"],
     ] {
         let words: Vec<&str> = ["calendar", base].into_iter().chain(words).collect();
         let Some(expected) = systemd(&words) else { return };

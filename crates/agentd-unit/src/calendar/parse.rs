@@ -136,7 +136,8 @@ impl<'t> Reader<'t> {
                 return Err(Refused::of(self.whole, "has a range of weekdays that runs backwards", help));
             }
             (first..=last).for_each(|day| bits |= 1 << day);
-            if !self.take(",") {
+            // A comma that nothing follows is systemd's too.
+            if !self.take(",") || self.rest.is_empty() || self.rest.starts_with(' ') {
                 break;
             }
         }
@@ -283,7 +284,8 @@ impl<'t> Reader<'t> {
         Ok(value)
     }
 
-    /// Checks the parts of a field against its bounds, as systemd does: every step must be able to happen.
+    /// Checks the parts of a field against its bounds, as systemd does: a step that has no end must be able to happen. One
+    /// that leads beyond the end of its range leaves the first value alone.
     fn field(&self, parts: Vec<Part>, from: u64, to: u64, from_end: bool) -> Result<Components, Refused> {
         // The last three days that a month may have are not counted from its end: not every month has them.
         let to = if from_end { to - 3 } else { to };
@@ -295,7 +297,7 @@ impl<'t> Reader<'t> {
             }
             let second = part.start.saturating_add(part.step);
             let happens = match part.stop {
-                Some(stop) => second <= stop || part.start == stop,
+                Some(_) => true,
                 None if from_end => part.start >= from.saturating_add(part.step),
                 None => second <= to,
             };
