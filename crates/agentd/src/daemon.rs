@@ -22,6 +22,7 @@ use crate::control::Inbound;
 use crate::control::server::Server;
 use crate::journal::LateWaking;
 use crate::log::LogStore;
+use crate::perform::runs::Process;
 use crate::perform::{births, perform, slices, sweeper, takeover};
 use crate::takeover::handover::Handover;
 use crate::takeover::record::Record;
@@ -134,9 +135,22 @@ impl Daemon {
             return;
         }
         let (kind, mode, unit) = (JobKind::Start, JobMode::Replace, self.world.config.unit.clone());
+        if self.goes_on_with(&unit) {
+            tracing::info!("{unit} is as the manager before has left it");
+            self.world.booted = true;
+            return;
+        }
         let id = self.world.replies.unattended();
         self.world.first_request = Some(id);
         self.events.push_back(Event::Request { id, request: Request::Job { kind, unit, mode } });
+    }
+
+    /// Whether the first unit is up under a manager that was killed, and agents have outlived it: then nothing is begun
+    /// that a person has stopped since. Where all of them are gone, as with their container, everything begins anew.
+    fn goes_on_with(&self, first: &UnitName) -> bool {
+        let lives = |process: &Process| process.pidfd.has_ended().is_ok_and(|ended| !ended);
+        self.manager.unit(first).is_some_and(|unit| unit.active == ActiveState::Active)
+            && self.world.runs.iter().any(|(_, run)| run.processes.values().any(lives))
     }
 
     /// Goes on with what a manager before has left, and ends what nobody can go on with.

@@ -97,6 +97,30 @@ fn what_died_while_no_manager_was_there_comes_back() {
 }
 
 #[test]
+fn what_a_person_has_stopped_stays_down_under_the_next_manager_while_anything_lives_on() {
+    let setup = Setup::new("takeover-stopped");
+    counter(&setup, "");
+    setup.unit("byhand.service", "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\n");
+    let mut manager = setup.start();
+    manager.ok(&["start", "byhand"]);
+    manager.ok(&["stop", "counter"]);
+    let kill_manager = |mut manager: Manager, also: Option<u32>| {
+        kill("KILL", manager.pid());
+        manager.wait();
+        also.into_iter().for_each(|pid| kill("KILL", pid));
+        manager.again()
+    };
+    let second = kill_manager(manager, None);
+    assert_eq!(second.property("counter", "ActiveState"), "inactive");
+    assert_eq!(second.property("default.target", "ActiveState"), "active");
+    let byhand = second.main_pid("byhand");
+    assert!(is_alive(byhand));
+    // As with a container in which nothing is left.
+    let mut third = kill_manager(second, Some(byhand));
+    third.until_property("counter", "ActiveState", "active");
+}
+
+#[test]
 fn an_agent_whose_unit_is_gone_is_ended() {
     let setup = Setup::new("takeover-gone");
     counter(&setup, "");
