@@ -423,6 +423,10 @@ pub type JobKindName = &'static str;
 impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NotFound(unit) if unit.is_template() => {
+                let (prefix, kind) = (unit.prefix(), unit.unit_type());
+                write!(f, "Unit {unit} is a template; name an instance of it, as in {prefix}@1.{kind}.")
+            }
             Self::NotFound(unit) => write!(f, "Unit {unit} not found."),
             Self::LoadFailed(unit, reason) => write!(f, "Unit {unit} could not be loaded: {reason}"),
             Self::Masked(unit) => write!(f, "Unit {unit} is masked."),

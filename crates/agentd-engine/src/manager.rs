@@ -259,7 +259,7 @@ impl Manager {
         self.hand_over(id, from, out);
         self.note_change(id, before, after, out);
         self.set_alarm(id);
-        if is_other_run || before.as_str() != after.as_str() {
+        if is_other_run || before.as_str() != after.as_str() || before.post() != after.post() {
             self.touch(id);
         }
         let Some(entry) = self.entry(id) else { return };

@@ -124,6 +124,8 @@ pub enum Life {
         frozen: bool,
         /// Somebody restarts it: it is to end, and to come up again.
         again: bool,
+        /// Which `ExecStartPost` is being run, from 0; the others behind it are still to be run.
+        post: Option<u32>,
     },
     /// A service whose next start is due at this time.
     Waiting {
@@ -406,6 +408,7 @@ impl ServiceCore {
             ref status,
             exited,
             frozen,
+            post,
             ..
         } = memo.life
         else {
@@ -429,14 +432,16 @@ impl ServiceCore {
         }
         // The signs of life that came while nobody listened count as one that came now.
         facts.set_watchdog(watchdog, out);
+        out.push(Effect::TakeOver { id: effect, run: id, unit, main });
         self.state = if exited {
             ServiceState::Exited
+        } else if let Some(index) = post {
+            ServiceState::behind_post(index as usize, facts, out)
         } else {
             // What the service has had extended stays so.
             ServiceState::Running { until: until.or(since.zip(limit).map(|(since, limit)| since + limit)) }
         };
-        out.push(Effect::TakeOver { id: effect, run: id, unit, main });
-        if !exited && self.facts.is_headless() {
+        if !exited && post.is_none() && self.facts.is_headless() {
             self.facts.await_empty(out);
         }
     }
@@ -501,6 +506,7 @@ fn up(service: &ServiceCore, run: &Run, again: bool) -> Keeping {
         exited: state == ServiceState::Exited,
         frozen: run.frozen,
         again,
+        post: state.post().and_then(|index| u32::try_from(index).ok()),
     })
 }
 

@@ -257,6 +257,20 @@ impl ServiceState {
         }
     }
 
+    /// Which ExecStartPost is being run.
+    pub(crate) const fn post(self) -> Option<usize> {
+        match self {
+            Self::StartPost { index, .. } => Some(index),
+            _ => None,
+        }
+    }
+
+    /// Goes on behind the ExecStartPost that a manager before has begun: nobody knows how that one ends.
+    pub(crate) fn behind_post(index: usize, facts: &mut Facts, out: &mut Out<'_>) -> Self {
+        let until = facts.until(facts.section().and_then(|service| service.timeout_start), out);
+        rise::enter_start_post(index + 1, until, facts, out)
+    }
+
     /// systemd's word.
     pub(crate) const fn as_str(self) -> &'static str {
         use ServiceState as S;

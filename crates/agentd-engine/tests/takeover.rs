@@ -3,7 +3,7 @@
 mod desk;
 
 use agentd_engine::{Effect, Event, ExitStatus, JobResult, Life, Notification, Sender, ServiceResult};
-use agentd_unit::{NotifyAccess, Restart, TimerTrigger, Unit};
+use agentd_unit::{ExecKind, NotifyAccess, Restart, TimerTrigger, Unit};
 use desk::*;
 
 fn resilient() -> Unit {
@@ -425,4 +425,37 @@ fn what_kill_mode_left_alive_is_still_known_and_gone_before_the_next_life_under_
     assert_eq!(started.spawns("a.service").len(), 0);
     emptied(&mut started);
     assert_eq!(started.spawns("a.service").len(), 1);
+}
+
+#[test]
+fn the_further_commands_behind_a_start_are_run_by_the_next_manager() {
+    let unit = || {
+        service("a.service", |s| {
+            s.exec_start_post = ["/bin/one", "/bin/two", "/bin/three"].map(command).to_vec();
+        })
+    };
+    let posts = |desk: &Desk| {
+        let spawns = desk.spawns("a.service").into_iter().filter(|spawn| spawn.kind == ExecKind::StartPost);
+        spawns.map(|spawn| spawn.index).collect::<Vec<_>>()
+    };
+    for done in 0..3 {
+        let mut first = Desk::new([unit()]);
+        first.start("a.service");
+        first.up("a.service");
+        for _ in 0..done {
+            first.up("a.service");
+            first.exit("a.service", CLEAN);
+        }
+        assert_eq!(first.sub("a.service"), "start-post");
+        let mut second = first.heir([unit()]);
+        let mut expected: Vec<usize> = (done + 1..3).collect();
+        assert_eq!(posts(&second), expected.drain(..).take(1).collect::<Vec<_>>(), "behind {done}");
+        for _ in done + 1..3 {
+            assert_eq!(second.sub("a.service"), "start-post");
+            second.up("a.service");
+            second.exit("a.service", CLEAN);
+        }
+        assert_eq!(second.sub("a.service"), "running", "behind {done}");
+        assert_eq!(posts(&second), (done + 1..3).collect::<Vec<_>>());
+    }
 }

@@ -121,6 +121,31 @@ fn what_a_person_has_stopped_stays_down_under_the_next_manager_while_anything_li
 }
 
 #[test]
+fn a_start_whose_manager_was_killed_goes_on_with_its_further_commands() {
+    let setup = Setup::new("takeover-post");
+    let (began, told) = (setup.path("began"), setup.path("told"));
+    setup.unit(
+        "slow.service",
+        &format!(
+            "[Service]\nExecStart = [\"/bin/sleep\", \"1000\"]\nExecStartPost = [[\"/bin/sh\", \"-c\", \"echo >> {0}; exec sleep 1000\"], [\"/bin/sh\", \"-c\", \"echo $$MAINPID > {1}\"]]\n",
+            began.display(),
+            told.display()
+        ),
+    );
+    let mut manager = setup.start();
+    manager.ok(&["start", "--no-block", "slow"]);
+    manager.until("nothing is begun", |_| began.exists());
+    let main = manager.main_pid("slow");
+    kill("KILL", manager.pid());
+    manager.wait();
+    let mut second = manager.again();
+    second.until_property("slow", "SubState", "running");
+    assert_eq!(second.main_pid("slow"), main);
+    assert_eq!(fs::read_to_string(&told).unwrap(), format!("{main}\n"));
+    assert_eq!(fs::read_to_string(&began).unwrap(), "\n", "what was begun is not begun again");
+}
+
+#[test]
 fn an_agent_whose_unit_is_gone_is_ended() {
     let setup = Setup::new("takeover-gone");
     counter(&setup, "");

@@ -120,7 +120,20 @@ fn lines(record: &Record) -> String {
     text.some("left", memo.leftover);
     past::write(&memo.past, &mut text);
     match &memo.life {
-        Life::Up { run, main, started, since, until, watchdog, access, status, exited, frozen, again } => {
+        Life::Up {
+            run,
+            main,
+            started,
+            since,
+            until,
+            watchdog,
+            access,
+            status,
+            exited,
+            frozen,
+            again,
+            post,
+        } => {
             text.put("life", "up");
             text.put("run", run);
             text.some("main", main.as_ref());
@@ -139,6 +152,7 @@ fn lines(record: &Record) -> String {
             if *again {
                 text.put("restart", 1);
             }
+            text.some("post", post.as_ref());
         }
         Life::Waiting { at, result } => {
             text.put("life", "waiting");
@@ -243,6 +257,7 @@ pub fn decode(bytes: &[u8]) -> Option<Record> {
             exited: get("exited") == Some("1"),
             frozen: get("frozen") == Some("1"),
             again: get("restart") == Some("1"),
+            post: small("post"),
         },
         "waiting" => Life::Waiting { at: Monotonic(span("due")?), result: result()? },
         "failed" => Life::Failed { result: result()? },
@@ -329,6 +344,7 @@ pub(super) mod tests {
                     exited: false,
                     frozen: true,
                     again: true,
+                    post: Some(2),
                 },
                 last_run: Some(InvocationId(0x1234_5678_9abc_def0_1234_5678_9abc_def0)),
                 generation: 3,
