@@ -1,19 +1,21 @@
 //! A service that says lines of 100 bytes, one write each, into the embedded log.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::Bench;
 use super::cast::spawn;
 use super::manager::{ALL, Setup};
 use super::marks::Marks;
 use super::others::{S6_LOG, is_there};
 use super::process;
 use super::table::{Bar, Line, Unit};
+use super::{Bench, PATIENCE};
 use crate::error::{During, Error, Result};
 use crate::run::command;
 use crate::scratch::Scratch;
+use crate::tools;
 
 /// Bytes of a line.
 const LINE: f64 = 100.0;
@@ -56,8 +58,9 @@ fn settled_cpu(pid: u32) -> Result<Duration> {
 /// A program does not run as it should.
 pub fn measure(bench: &mut Bench) -> Result<Vec<Line>> {
     let lines = if bench.quick { 500_000 } else { 5_000_000 };
-    let [mut floor, mut ours, mut s6] = [Way::default(), Way::default(), Way::default()];
+    let [mut floor, mut ours, mut s6, mut journald] = <[Way; 4]>::default();
     let s6_is_there = is_there(bench, S6_LOG, "s6");
+    let journald_is_there = journald_is_there(bench)?;
     for _ in 0..bench.runs(3, 1) {
         thrown_away(bench, lines, &mut floor)?;
         let lost = kept(bench, lines, &mut ours)?;
@@ -66,6 +69,9 @@ pub fn measure(bench: &mut Bench) -> Result<Vec<Line>> {
         }
         if s6_is_there {
             kept_by_s6(bench, lines, &mut s6)?;
+        }
+        if journald_is_there {
+            kept_by_journald(bench, lines, &mut journald)?;
         }
     }
     let what = format!("lines of 100 bytes into the embedded log, {lines}");
@@ -76,11 +82,64 @@ pub fn measure(bench: &mut Bench) -> Result<Vec<Line>> {
             .beside(NAME, &floor.cpu)
             .bar(Bar::AtMost(500.0)),
     ];
-    if s6_is_there {
-        table.push(Line::new("  the same lines by s6-log", Unit::Rate, &s6.rate).beside(NAME, &floor.rate));
-        table.push(Line::new("  CPU of s6-log a line", Unit::Time, &s6.cpu).beside(NAME, &floor.cpu));
+    for (name, is_there, way) in [("s6-log", s6_is_there, &s6), ("journald", journald_is_there, &journald)] {
+        if is_there {
+            let what = format!("  the same lines by {name}");
+            table.push(Line::new(what, Unit::Rate, &way.rate).beside(NAME, &floor.rate));
+            let what = format!("  CPU of {name} a line");
+            table.push(Line::new(what, Unit::Time, &way.cpu).beside(NAME, &floor.cpu));
+        }
     }
     Ok(table)
+}
+
+/// Where Debian has journald: in no folder of programs.
+const JOURNALD: &str = "/lib/systemd/systemd-journald";
+
+/// Whether journald is installed and may have a `/run` of its own; noted if not.
+fn journald_is_there(bench: &mut Bench) -> Result<bool> {
+    let there = Path::new(JOURNALD).exists();
+    let may = tools::is_root()?;
+    if !there || !may {
+        bench.note(
+            "journald is not installed (apt-get install systemd), or this is not root: it was not measured"
+                .into(),
+        );
+    }
+    Ok(there && may)
+}
+
+/// journald as services reach it: by its socket for standard output. It has a `/run` of its own, keeps all in memory and
+/// knows no limit of rates.
+fn kept_by_journald(bench: &Bench, lines: u32, way: &mut Way) -> Result<()> {
+    let scratch = Scratch::new("bench")?;
+    let marks = Marks::new(&scratch.path().join("marks"))?;
+    let script = format!(
+        "mount -t tmpfs tmpfs /run && cd /run && mkdir -p systemd/journal systemd/journald.conf.d log/journal && \
+         printf '[Journal]\\nStorage=volatile\\nReadKMsg=no\\nAudit=no\\nRateLimitBurst=0\\n' \
+         > systemd/journald.conf.d/bench.conf && exec {JOURNALD}"
+    );
+    let mut journald = command("unshare", &["--mount", "--propagation", "private", "/bin/sh", "-c", &script]);
+    let mut journald = journald.stderr(Stdio::null()).spawn().during(|| "cannot run journald".into())?;
+    let pid = journald.id();
+    let socket = format!("/proc/{pid}/root/run/systemd/journal/stdout");
+    let begun = Instant::now();
+    while !Path::new(&socket).exists() && begun.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let pid_text = pid.to_string();
+    let mut chatter = command("nsenter", &["--mount", "--target", &pid_text, "systemd-cat"]);
+    chatter.arg(&bench.cast.driver).arg("chatter").arg(marks.path()).arg(lines.to_string());
+    let chatter = chatter.spawn().during(|| "cannot run the driver".into());
+    let added = chatter.and_then(|mut chatter| {
+        let added = way.add(&marks, pid, lines);
+        drop(chatter.kill());
+        drop(chatter.wait());
+        added
+    });
+    drop(journald.kill());
+    drop(journald.wait());
+    added
 }
 
 /// s6-log as it is mostly used: a time before each line, files of 16 MB, of which ten are kept.
