@@ -175,6 +175,17 @@ fn unit(text: &str) -> Result<UnitName, String> {
     UnitName::parse_lenient(text).map_err(|error| error.to_string())
 }
 
+/// systemd's types, also those of which agentd has no unit: a script may ask for all that there could be.
+fn listed_type(text: &str) -> Result<String, String> {
+    const OTHERS: [&str; 5] = ["mount", "automount", "swap", "device", "scope"];
+    let known = OTHERS.contains(&text) || UnitType::ALL.iter().any(|known| known.to_string() == text);
+    if known {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("'{text}' is no type of units, such as service or timer"))
+    }
+}
+
 fn signal(text: &str) -> Result<Signal, String> {
     text.parse().map_err(|error: agentd_unit::signal::SignalError| error.to_string())
 }
@@ -274,7 +285,7 @@ pub(crate) struct List {
     #[arg(short, long)]
     pub(crate) all: bool,
     /// Only units of these types: service, timer, target ...
-    #[arg(short, long = "type", value_name = "TYPE", value_delimiter = ',')]
+    #[arg(short, long = "type", value_name = "TYPE", value_delimiter = ',', value_parser = listed_type)]
     pub(crate) types: Vec<String>,
     /// Only units in these load, active or sub states
     #[arg(long = "state", value_name = "STATE", value_delimiter = ',')]

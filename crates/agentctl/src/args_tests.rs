@@ -159,6 +159,8 @@ fn what_is_wrong_is_refused_with_the_reason() {
         ("status web -n -1", "unexpected argument"),
         ("cancel x", "invalid digit"),
         ("exit 256", "256 is not in 0..=255"),
+        ("list --type lamp", "'lamp' is no type of units"),
+        ("list-unit-files --type lamp", "'lamp' is no type of units"),
         ("list -o xml", "possible values: text, json"),
         ("key generate me", "--out <DIR>"),
         ("sign a.service.toml", "--key <FILE>"),

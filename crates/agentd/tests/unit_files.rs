@@ -264,6 +264,8 @@ fn a_link_that_comes_later_is_another_name_of_the_unit_that_runs() {
         assert_eq!(manager.property(id, "ActiveState"), "inactive");
         manager.ok(&["start", other]);
     }
+    let said = text(&manager.ctl(&["start", "worker@.service"]));
+    assert!(said.contains("is a template; name an instance of it, as in worker@1.service."), "{said}");
     manager.ok(&["daemon-reload"]);
     assert_eq!(manager.property("late.service", "Id"), "web.service");
     assert_eq!(manager.property("other@one.service", "Id"), "worker@one.service");

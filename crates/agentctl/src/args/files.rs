@@ -3,7 +3,7 @@
 use agentd_unit::UnitName;
 use clap::Args;
 
-use super::unit;
+use super::{listed_type, unit};
 
 /// `enable`, `disable`, `mask`.
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ pub(crate) struct ListUnitFiles {
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<String>,
     /// Only units of these types: service, timer, target ...
-    #[arg(short, long = "type", value_name = "TYPE", value_delimiter = ',')]
+    #[arg(short, long = "type", value_name = "TYPE", value_delimiter = ',', value_parser = listed_type)]
     pub(crate) types: Vec<String>,
     /// Only unit files in these states: enabled, disabled, masked, static ...
     #[arg(long = "state", value_name = "STATE", value_delimiter = ',')]

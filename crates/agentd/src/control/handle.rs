@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 
 use agentd_engine::{
-    Event, JobId, JobKind, JobMode, JobView, KillWhom, Manager, Request as EngineRequest, ShutdownKind,
-    UnitView,
+    Event, JobId, JobKind, JobMode, JobView, KillWhom, Manager, Request as EngineRequest, RequestError,
+    ShutdownKind, UnitView,
 };
 use agentd_protocol::introspect::InfoReply;
 use agentd_protocol::manager::{
@@ -138,7 +138,10 @@ fn read(inbound: Inbound, manager: &Manager, world: &mut World) {
 fn find(manager: &Manager, text: &str) -> Result<UnitView, CallError> {
     let unknown = |message: String| CallError::NoSuchUnit { unit: text.to_owned(), message };
     let name = UnitName::parse_lenient(text).map_err(|e| unknown(e.to_string()))?;
-    manager.unit(&name).ok_or_else(|| unknown(format!("Unit {name} could not be found.")))
+    manager.unit(&name).ok_or_else(|| match name.is_template() {
+        true => unknown(RequestError::NotFound(name).to_string()),
+        false => unknown(format!("Unit {name} could not be found.")),
+    })
 }
 
 fn get(manager: &Manager, world: &World, request: &UnitRequest) -> Result<GetReply, CallError> {

@@ -200,7 +200,11 @@ impl<W: Write> Page<'_, W> {
             self.label("Main PID", self.named(unit.main_pid))?;
         } else if let Some(end) = end {
             let ran = unit.exec_main_exit_timestamp.saturating_sub(unit.exec_main_start_timestamp);
-            self.label("Main PID", format!("{} ({end}), ran for {}", unit.exec_main_pid, ran_for(ran)))?;
+            let text = match unit.exec_main_pid {
+                0 => format!("none ({end})"), // It was never executed.
+                pid => format!("{pid} ({end}), ran for {}", ran_for(ran)),
+            };
+            self.label("Main PID", text)?;
         }
         if unit.control_pid > 0 {
             self.label("Control PID", self.named(unit.control_pid))?;

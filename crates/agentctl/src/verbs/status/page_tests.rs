@@ -166,6 +166,20 @@ fn a_unit_that_did_not_load_shows_the_place_of_the_fault() {
 }
 
 #[test]
+fn what_was_never_executed_has_no_number_and_no_time() {
+    let status = only(UnitProperties {
+        id: "a.service".into(),
+        load_state: LoadState::Loaded,
+        active_state: ActiveState::Failed,
+        exec_main_code: 1,
+        exec_main_status: 203,
+        ..UnitProperties::default()
+    });
+    let page = page(&status);
+    assert!(page.contains("   Main PID: none (code=exited, status=203/EXEC)\n"), "{page}");
+}
+
+#[test]
 fn a_timer_shows_its_next_time_and_what_it_starts() {
     let status = only(UnitProperties {
         id: "a.timer".into(),
