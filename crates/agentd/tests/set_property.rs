@@ -110,6 +110,11 @@ fn who_works_most_is_at_the_top() {
     assert!(lines[0].starts_with("UNIT"), "{shown}");
     assert!(lines[1].starts_with("busy.service"), "{shown}");
     assert_eq!(lines.iter().filter(|line| line.starts_with("quiet.service")).count(), 2, "{shown}");
+    let once = manager.ok(&["top", "-d", "0.1"]);
+    assert!(
+        once.starts_with("UNIT") && once.matches("UNIT").count() == 1,
+        "without a terminal one table, and no screen: {once:?}"
+    );
     let rows = manager.ok(&["top", "-n", "1", "-d", "0.3", "-o", "json", "--order", "unit"]);
     assert!(rows.starts_with("[{\"Id\":\"busy.service\",\"CPUPercent\":"), "{rows}");
     assert_eq!(rows.lines().count(), 1);

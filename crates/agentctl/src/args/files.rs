@@ -64,7 +64,7 @@ pub(crate) struct Top {
     /// What is sorted by: cpu, memory, tasks, io, unit
     #[arg(long, value_name = "ORDER", value_enum, default_value = "cpu")]
     pub(crate) order: Order,
-    /// How often to show; without it until interrupted
+    /// How often to show; without it until interrupted, and once where no terminal shows it
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) iterations: Option<u32>,
     /// Seconds between two looks

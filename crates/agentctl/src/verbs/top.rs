@@ -2,7 +2,7 @@
 //! what the kernel has counted, once each round.
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
 use agentd_protocol::manager::ListUnitsRequest;
@@ -47,11 +47,13 @@ struct Row {
     written: Option<u64>,
 }
 
-/// `agentctl top`: rates need two looks, so the first table comes after the first delay.
+/// `agentctl top`: rates need two looks, so the first table comes after the first delay. Where nobody looks at a terminal
+/// one table is enough, as in systemd-cgtop, and there is no screen to clear.
 pub(crate) fn top(context: &Context, top: &Top, out: &mut impl Write) -> Outcome {
     let mut client = context.connect()?;
     let (mut before, mut at) = (look(&mut client)?, Instant::now());
-    let mut left = top.iterations;
+    let is_screen = io::stdout().is_terminal();
+    let mut left = top.iterations.or((!is_screen).then_some(1));
     while left != Some(0) {
         std::thread::sleep(top.delay);
         let (now, then) = (look(&mut client)?, std::mem::replace(&mut at, Instant::now()));
@@ -60,11 +62,12 @@ pub(crate) fn top(context: &Context, top: &Top, out: &mut impl Write) -> Outcome
         if context.is_json() {
             json_line(&rows, out)?;
         } else {
-            if !top.batch {
+            let is_batch = top.batch || !is_screen;
+            if !is_batch {
                 write!(out, "{CLEAR}")?;
             }
             write(context, &rows, out)?;
-            if top.batch && left != Some(1) {
+            if is_batch && left != Some(1) {
                 writeln!(out)?;
             }
         }
