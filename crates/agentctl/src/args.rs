@@ -178,7 +178,7 @@ fn unit(text: &str) -> Result<UnitName, String> {
 /// systemd's types, also those of which agentd has no unit: a script may ask for all that there could be.
 fn listed_type(text: &str) -> Result<String, String> {
     const OTHERS: [&str; 5] = ["mount", "automount", "swap", "device", "scope"];
-    let known = OTHERS.contains(&text) || UnitType::ALL.iter().any(|known| known.to_string() == text);
+    let known = OTHERS.contains(&text) || UnitType::ALL.iter().any(|known| known.as_str() == text);
     if known {
         Ok(text.to_owned())
     } else {

@@ -398,18 +398,13 @@ impl Check<'_> {
         if !socket.accept || connected == socket.listen.len() {
             return;
         }
-        if connected == 0 {
-            socket.accept = false;
-            return;
+        socket.accept = false;
+        if connected > 0 {
+            let message =
+                "[Socket] Accept: would start instances for its connections and one service for the rest";
+            let help = "write two socket units, one with Accept and one without";
+            self.error(Section::Socket, "Accept", message, help);
         }
-        let message =
-            "[Socket] Accept: would start instances for its connections and one service for the rest";
-        self.error(
-            Section::Socket,
-            "Accept",
-            message,
-            "write two socket units, one with Accept and one without",
-        );
     }
 
     fn path(&mut self) {

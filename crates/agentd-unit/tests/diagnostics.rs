@@ -384,6 +384,11 @@ fn rules_between_settings_point_at_the_setting_that_breaks_them() {
             "4:1: [Socket] Accept: would start instances for its connections and one service for the rest (write two socket units, one with Accept and one without)",
         ),
         (
+            "a.service",
+            "[Service]\nExecStart = \"/bin/a\"\n[Socket]\nListenStream = 80\nListenFIFO = \"/f\"\nAccept = true\n".to_owned(),
+            "6:1: [Socket] Accept: would start instances for its connections and one service for the rest (write two socket units, one with Accept and one without)",
+        ),
+        (
             "a.socket",
             "[Socket]\nListenStream = [\"/s\", \"80\"]\nListenFIFO = \"/f\"\nSymlinks = [\"/l\"]\n".to_owned(),
             "4:1: [Socket] Symlinks: are links to one file, and it listens at 2 (leave one socket or FIFO with a path, or take Symlinks out)",

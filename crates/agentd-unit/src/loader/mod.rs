@@ -155,8 +155,8 @@ impl Loader {
     }
 
     /// Reads a unit that is not known yet, and those that it can cause to start and that are not known either, as
-    /// systemd loads units when they are first named; the known one that it is another name of, too. Empty if nothing is found under the name, unless a folder could not
-    /// be read that may hold it: then a unit that says so.
+    /// systemd loads units when they are first named; the known one that it is another name of, too. Empty if nothing is
+    /// found under the name, unless a folder could not be read that may hold it: then a unit that says so.
     #[must_use]
     pub fn find(&self, name: &UnitName, is_known: &dyn Fn(&UnitName) -> bool, gate: &dyn Gate) -> UnitSet {
         let index = Index::scan(&self.config.search, &self.config.trusted, self.door);

@@ -66,29 +66,23 @@ impl Paths {
             }
             None => (new_watch()?, Vec::new(), None),
         };
-        if self.is_held {
-            // What is so already, or has been told of, the successor finds as it begins to wait.
-            let own = before.map_or_else(|| held.look_out(&watch), Ok)?;
-            return Ok(self.wait(&unit.name, watch, own));
-        }
-        let own = held.look_out(&watch)?;
-        // Looked at behind the watches, so that nothing can happen in between.
-        if let Some(path) = held.happened(&told, before.as_ref().unwrap_or(&own), &own) {
-            return Ok(Some(path));
-        }
-        epoll.add(&watch, TOKENS | (self.last_token + 1)).map_err(|error| format!("epoll: {error}"))?;
-        Ok(self.wait(&unit.name, watch, own))
-    }
-
-    /// Keeps a set of watches under the next name.
-    fn wait(&mut self, unit: &UnitName, watch: PathWatch, own: Vec<Option<WatchId>>) -> Option<PathBuf> {
+        let own = match &before {
+            Some(own) if self.is_held => own.clone(),
+            _ => held.look_out(&watch)?,
+        };
         self.last_token += 1;
         let token = TOKENS | self.last_token;
-        self.names.insert(token, unit.clone());
-        if let Some(held) = self.units.get_mut(unit) {
-            held.waits = Some((watch, token, own));
+        // While it is held the successor, as it begins to wait, finds what is so already or has been told of.
+        if !self.is_held {
+            // Looked at behind the watches, so that nothing can happen in between.
+            if let Some(path) = held.happened(&told, before.as_ref().unwrap_or(&own), &own) {
+                return Ok(Some(path));
+            }
+            epoll.add(&watch, token).map_err(|error| format!("epoll: {error}"))?;
         }
-        None
+        self.names.insert(token, unit.name.clone());
+        held.waits = Some((watch, token, own));
+        Ok(None)
     }
 
     /// Has nothing told of any path: units that come and go all the time would never let a re-execution begin.

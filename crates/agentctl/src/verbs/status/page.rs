@@ -162,11 +162,9 @@ impl<W: Write> Page<'_, W> {
     fn triggers(&mut self) -> io::Result<()> {
         let (unit, clock) = (self.unit, &self.context.clock);
         if unit.id.ends_with(".timer") {
-            let by_span = Some(unit.next_elapse_usec_monotonic).filter(|at| *at > 0);
-            let by_span = by_span.and_then(|at| clock.since_boot(at));
-            let next =
-                Some(unit.next_elapse_usec_realtime).filter(|at| *at > 0).into_iter().chain(by_span).min();
-            let next = match next {
+            let known = |micros: u64| (micros > 0).then_some(micros);
+            let by_span = known(unit.next_elapse_usec_monotonic).and_then(|at| clock.since_boot(at));
+            let next = match known(unit.next_elapse_usec_realtime).into_iter().chain(by_span).min() {
                 None => "n/a".to_owned(),
                 Some(at) => format!("{}; {}", clock.point(at), clock.relative(at)),
             };
